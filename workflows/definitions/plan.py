@@ -1,0 +1,125 @@
+"""The compiled form of a frozen plan: what the engine executes.
+
+A :class:`Plan` is made from a canonical plan document by ``definitions.compiler.compile_plan`` and never changes.
+Every shorthand and every default of FORMAT is resolved here, so the engine asks no questions about the file format:
+routes name a step of the same body, ``done`` or ``fail``; durations are milliseconds; values are compiled templates.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from workflows.expressions import Value
+
+#: Route targets that are not steps. ``continue`` is resolved by the compiler.
+DONE = "done"
+FAIL = "fail"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RetryPolicy:
+    """``attempts`` counts the first; ``errors`` None means every retryable error of the default rule."""
+
+    attempts: int
+    wait_ms: int = 1_000
+    factor: float = 2.0
+    max_wait_ms: int = 300_000
+    jitter: bool = True
+    errors: frozenset[str] | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StepPlan:
+    """One step. ``options`` holds the kind's own keys; templates in them are compiled :class:`Value` objects.
+
+    ``routes`` covers every outcome the kind can have in this plan, ``exhausted`` and ``skipped`` included.
+    ``access``, ``idempotent`` are None where the file leaves them to the kind or to the task function.
+    ``timeout`` is per attempt for effect kinds, for the whole for containers and people; milliseconds or a template
+    that gives duration text; None means no limit.
+    """
+
+    id: str
+    kind: str
+    body: Body = field(repr=False, compare=False)
+    position: int
+    title: Value
+    only_if: Value | None
+    routes: Mapping[str, str]
+    main_outcome: str | None
+    max_visits: int | None
+    timeout: int | Value | None
+    retry: tuple[RetryPolicy, ...]
+    access: str | None
+    idempotent: bool | None
+    workspace: str
+    sensitive: bool
+    limit: Mapping[str, Any] | None
+    options: Mapping[str, Any]
+    bodies: Mapping[str, Body] = field(default_factory=dict, repr=False)
+
+    def route(self, outcome: str) -> str:
+        """The target of ``outcome``: a step id of the same body, ``done`` or ``fail``."""
+        return self.routes.get(outcome, FAIL)
+
+
+@dataclass(slots=True, kw_only=True, eq=False)
+class Body:
+    """A list of steps: a section of the run, a map body (``do``), a branch, or a block.
+
+    ``owner`` is the id of the step that holds it, the name of the block, or "" for the sections of the run.
+    ``vars`` are initial values of the variables that live in the scope of this body. ``collect`` is the result of
+    the scope; None means: the output of the last step that ran.
+    """
+
+    name: str
+    kind: str  # section, item, branch, block
+    owner: str = ""
+    steps: tuple[StepPlan, ...] = ()
+    vars: Mapping[str, Value] = field(default_factory=dict)
+    params: tuple[Mapping[str, Any], ...] = ()
+    collect: Value | None = None
+
+    @property
+    def first(self) -> str:
+        """Id of the first step."""
+        return self.steps[0].id
+
+    def following(self, step: StepPlan) -> str:
+        """Id of the step after ``step``, or ``done``."""
+        after = step.position + 1
+        return self.steps[after].id if after < len(self.steps) else DONE
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Budget:
+    visits: int = 10_000
+    time_ms: int | None = None
+    cost_usd: str | None = None
+    tokens: int | None = None
+    llm_calls: int | None = None
+    failures: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """A whole workflow, ready to run. ``document`` is the canonical document it was compiled from."""
+
+    name: str
+    title: str
+    document: Mapping[str, Any] = field(repr=False)
+    params: tuple[Mapping[str, Any], ...]
+    secrets: tuple[str, ...]
+    env: Mapping[str, Any]
+    budget: Budget
+    main: Body = field(repr=False)
+    on_failure: Body | None = field(repr=False)
+    closing: Body | None = field(repr=False)  # the `finally` section
+    blocks: Mapping[str, Body] = field(repr=False)
+    steps: Mapping[str, StepPlan] = field(repr=False)  # every step of the file by id; ids are unique
+    output: Value | None
+    returns: Mapping[str, Any] | None = None
+
+    def section(self, name: str) -> Body | None:
+        return {"main": self.main, "on_failure": self.on_failure, "finally": self.closing}[name]

@@ -1,0 +1,172 @@
+"""The seam between the engine and the step kinds: frozen values in, frozen values out.
+
+A kind is an object with a ``name``, an ``enter`` method that is pure (it looks at the plan and at evaluated values and
+says what the visit needs), and, when it has an effect, an ``execute`` method that runs in a thread of the effect pool
+and touches no database. The engine owns everything else: numbers, revisions, retries, routes, deadlines.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol, runtime_checkable
+
+from workflows.definitions.plan import StepPlan
+from workflows.errors import Failure
+from workflows.expressions import Value
+from workflows.jsonvalue import Stored
+
+# ---- entering a step -------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Entry:
+    """What a kind sees when its step is entered. ``evaluate`` renders a template with exactly the names it needs.
+
+    ``now_ms`` is the moment of the decision (Unix milliseconds), the only clock a kind may look at.
+    ``frozen`` is what was frozen beside the plan for this step (declared access of a task function and the like).
+    """
+
+    step: StepPlan
+    evaluate: Callable[[Value], Any]
+    variables: Mapping[str, Any]
+    now_ms: int
+    round: int
+    frozen: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settled:
+    """The visit is over without an effect. ``variables`` are new values for the scope's variables."""
+
+    outcome: str
+    output: Any = None
+    failure: Failure | None = None
+    variables: Mapping[str, Any] | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Effect:
+    """The visit needs an attempt. ``inputs`` is JSON: all that the effect depends on, hashed with the attempt.
+
+    ``workspace`` says how the attempt uses the run's workspace (none, read, shared, write).
+    """
+
+    inputs: Mapping[str, Any]
+    access: str
+    idempotent: bool = False
+    workspace: str = "none"
+    timeout_ms: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sleep:
+    """The visit waits for a moment (Unix milliseconds) and then settles with ``outcome``."""
+
+    until_ms: int
+    outcome: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EndBody:
+    """The ``end`` step: ends the run or the body with a status. ``output`` None with ``replaces`` False keeps the usual."""
+
+    succeeded: bool
+    reason: str | None = None
+    output: Any = None
+    replaces: bool = False
+
+
+Entered = Settled | Effect | Sleep | EndBody
+
+
+# ---- executing an effect ---------------------------------------------------------------------------------------------
+
+
+class EffectCancelled(BaseException):
+    """Raised inside a Python function whose attempt was cancelled. Not an ``Exception``: a step cannot swallow it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EffectContext:
+    """What ``execute`` gets. It holds no database connection and must not open one.
+
+    ``stop`` is set when the attempt shall end early; ``stop_reason`` then returns ``timeout``, ``cancelled`` or
+    ``shutdown``. ``deadline`` is a ``time.monotonic()`` value or None. ``groups`` registers process groups with the
+    supervisor so that nothing outlives the worker. ``progress`` stores a short line for the live view.
+    """
+
+    run_id: int
+    workflow: str
+    step: StepPlan
+    path: str
+    visit: int
+    round: int
+    attempt: int
+    dispatch_id: str
+    index: int | None
+    inputs: Mapping[str, Any]
+    env: Mapping[str, Any]
+    secrets: Callable[[str], str]
+    workspace: Callable[[], Path]
+    deadline: float | None
+    stop: threading.Event
+    stop_reason: Callable[[], str | None]
+    groups: GroupKeeper
+    progress: Callable[[str], None]
+
+
+class GroupKeeper(Protocol):
+    """Told of every process group an effect starts and ends (``engine.supervisor``)."""
+
+    def watch(self, group: int) -> None: ...
+
+    def forget(self, group: int) -> None: ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Result:
+    """How one attempt ended; only storable things inside.
+
+    ``output`` is canonical text with its digest, None for JSON null. ``repaired``: characters that cannot be stored
+    were replaced. ``exit_code`` belongs to processes. ``log`` is at most 1 MiB of text.
+    """
+
+    outcome: str
+    output: Stored | None = None
+    failure: Failure | None = None
+    exit_code: int | None = None
+    log: str = ""
+    repaired: bool = False
+
+
+@runtime_checkable
+class StepKind(Protocol):
+    name: str
+
+    def enter(self, entry: Entry) -> Entered: ...
+
+
+@runtime_checkable
+class EffectKind(StepKind, Protocol):
+    def execute(self, context: EffectContext) -> Result: ...
+
+
+Kinds = Mapping[str, StepKind]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Missing:
+    """Code that a plan names and this process does not have (``task`` function, kind, …)."""
+
+    what: str
+    name: str
+    step: str = ""
+
+
+def describe_missing(missing: Sequence[Missing]) -> str:
+    return ", ".join(sorted({f"{item.what} {item.name}" for item in missing}))
+
+

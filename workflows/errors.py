@@ -1,0 +1,263 @@
+"""The three closed lists of errors: problems of files, refused operations, failures of steps and runs.
+
+* ``PROBLEMS``: E and W codes for workflow files and parameters (docs/format.md). The sentences are made where the
+  problem is found, since they name what was written; this list says which codes exist and when they apply.
+* ``REFUSALS``: dotted codes of operations that were refused, each with its sentence, HTTP status and exit code.
+* ``FAILURES``: snake-case codes of what ends a step or a run: known or uncertain, retryable, default outcome.
+
+Codes are part of the API. Every surface (command, page, API) translates from here and invents none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from workflows.problems import PROBLEMS
+
+__all__ = ["FAILURES", "PROBLEMS", "REFUSALS", "Failure", "FailureRule", "Problem", "Refusal", "RefusalRule", "WaypostError"]
+
+
+class ExitCode:
+    """Exit codes of every command."""
+
+    SUCCEEDED = 0
+    FAILED = 1
+    USAGE = 2
+    PARKED_FOR_PEOPLE = 3
+    CANCELLED = 4
+    BLOCKED = 5
+    LEFT_RUNNING = 6
+    HELD = 75
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Problem:
+    """One thing wrong with a workflow file or with parameters: where, what, and what to do."""
+
+    code: str
+    path: str
+    message: str
+    hint: str = ""
+    line: int | None = None
+    column: int | None = None
+
+    @property
+    def severity(self) -> str:
+        """``error`` for E codes, ``warning`` for W codes."""
+        return "warning" if self.code.startswith("W") else "error"
+
+    def as_json(self) -> dict[str, Any]:
+        return {
+            "severity": self.severity,
+            "code": self.code,
+            "path": self.path,
+            "line": self.line,
+            "message": self.message,
+            "hint": self.hint,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class RefusalRule:
+    sentence: str
+    hint: str = ""
+    http_status: int = 409
+    exit_code: int = ExitCode.FAILED
+
+
+REFUSALS: dict[str, RefusalRule] = {
+    "attempt.conflict": RefusalRule("Attempt {attempt} is already settled with another result."),
+    "attempt.input_changed": RefusalRule(
+        "The inputs of {visit} differ from those of its interrupted attempt, so it is not repeated under the same key.",
+        "Reconcile the step: say what happened to the interrupted attempt.",
+        exit_code=ExitCode.BLOCKED,
+    ),
+    "attempt.not_interrupted": RefusalRule(
+        "{visit} is not waiting to be reconciled.", "`runs show {run}` lists what is."
+    ),
+    "attempt.invalid_result": RefusalRule("This result cannot be recorded for {visit}: {reason}", http_status=422),
+    "control.conflict": RefusalRule("Request id {request_id} was already used for something else in this run."),
+    "control.too_many": RefusalRule("Run {run} has {limit} control messages pending; no more are taken."),
+    "definition.invalid": RefusalRule(
+        "The workflow file has {count} problem(s).", "`workflows validate` shows all of them.", 422, ExitCode.USAGE
+    ),
+    "history.no_such_revision": RefusalRule(
+        "Run {run} has no revision {revision}; it has 1 to {current}.", "", 404, ExitCode.USAGE
+    ),
+    "input.invalid": RefusalRule("{reason}", "", 422, ExitCode.USAGE),
+    "lease.held": RefusalRule(
+        "Run {run} is driven by {holder} until {expires_at}.",
+        "Wait for it, or stop that worker; a dead worker's lease ends by itself.",
+        exit_code=ExitCode.HELD,
+    ),
+    "lease.lost": RefusalRule(
+        "The lease on run {run} was lost: {reason}.",
+        "Another worker goes on with the run; nothing of this one was written.",
+        exit_code=ExitCode.HELD,
+    ),
+    "permission.denied": RefusalRule("{actor} may not {action}.", "", 403),
+    "plan.corrupt": RefusalRule(
+        "The stored plan of {plan} does not match its hash.",
+        "Restore the row from a backup; runs of it can still be shown and abandoned.",
+        500,
+        ExitCode.BLOCKED,
+    ),
+    "plan.missing_code": RefusalRule(
+        "This server lacks what the workflow needs: {missing}.", "Install it, then try again.", 422, ExitCode.USAGE
+    ),
+    "plan.unsupported_kind": RefusalRule(
+        "Step {step} is of kind {kind}, which this version of Waypost cannot run yet.",
+        "Remove the step or wait for a version that runs this kind.",
+        422,
+        ExitCode.USAGE,
+    ),
+    "plan.unsupported_feature": RefusalRule(
+        "The workflow uses {feature}, which this version of Waypost cannot run yet.", "", 422, ExitCode.USAGE
+    ),
+    "params.invalid": RefusalRule("The parameters have {count} problem(s).", "", 422, ExitCode.USAGE),
+    "run.conflict": RefusalRule("Run {run} changed in between (revision {revision}); nothing was written."),
+    "run.key_conflict": RefusalRule(
+        "Key {key} was already used for a run of {workflow} with other parameters or another version "
+        "({known} there, {given} here).",
+        "Use a new key, or start with exactly the same plan and parameters.",
+    ),
+    "run.not_found": RefusalRule("There is no run {run}.", "", 404, ExitCode.USAGE),
+    "run.not_reopenable": RefusalRule("Run {run} is {status}; only failed, blocked and abandoned runs go on again."),
+    "run.nothing_to_retry": RefusalRule("Nothing in run {run} waits to be tried again.", "`runs show {run}` says why."),
+    "run.parked": RefusalRule("Run {run} is {status} and waits: {reasons}."),
+    "run.terminal": RefusalRule("Run {run} is already {status}."),
+    "run.unknown_engine": RefusalRule(
+        "Run {run} was published by engine version {engine_version}, which this worker does not know.",
+        "Let a newer worker drive it.",
+        exit_code=ExitCode.HELD,
+    ),
+    "schema.behind": RefusalRule(
+        "The database is {state}: {detail}", "Run `python manage.py migrate`.", 503, ExitCode.USAGE
+    ),
+    "schema.inconsistent": RefusalRule(
+        "The migrations applied to the database do not match this code: position {position}, "
+        "found {found}, expected {expected}.",
+        "Use the code that migrated this database, or restore a backup.",
+        503,
+        ExitCode.USAGE,
+    ),
+    "store.contended": RefusalRule(
+        "The database is busy: {detail}.", "Try again in a moment.", 503, ExitCode.HELD
+    ),
+    "store.unavailable": RefusalRule("The database cannot be used: {detail}.", "{advice}", 503, ExitCode.HELD),
+    "user.not_found": RefusalRule("There is no active user {user}.", "", 404, ExitCode.USAGE),
+    "workflow.not_found": RefusalRule("There is no workflow {name}.", "{suggestion}", 404, ExitCode.USAGE),
+}
+
+
+class WaypostError(Exception):
+    """Base of every error of this project that a person may see: a stable ``code`` and the data it is about."""
+
+    def __init__(self, code: str, message: str, *, hint: str = "", data: Mapping[str, Any] | None = None) -> None:
+        super().__init__(message)
+        self.code = code
+        self.message = message
+        self.hint = hint
+        self.data = dict(data or {})
+
+    def __str__(self) -> str:
+        return self.message
+
+
+class _Lenient(dict[str, Any]):
+    def __missing__(self, key: str) -> str:
+        return ""
+
+
+class Refusal(WaypostError):
+    """An operation that was refused. Nothing was written.
+
+    >>> Refusal("run.terminal", run=7, status="failed").message
+    'Run 7 is already failed.'
+    """
+
+    def __init__(self, code: str, *, problems: tuple[Problem, ...] = (), **data: Any) -> None:
+        rule = REFUSALS[code]
+        values = _Lenient(data)
+        super().__init__(
+            code, rule.sentence.format_map(values), hint=rule.hint.format_map(values).strip(), data=data
+        )
+        self.problems = problems
+
+    @property
+    def http_status(self) -> int:
+        return REFUSALS[self.code].http_status
+
+    @property
+    def exit_code(self) -> int:
+        return REFUSALS[self.code].exit_code
+
+
+@dataclass(frozen=True, slots=True)
+class FailureRule:
+    """What a failure code means for retries.
+
+    ``uncertain``: the effect may have happened, so a repetition keeps the dispatch id.
+    ``retryable``: a policy may name it. ``outcome``: what the visit ends with when nothing repairs it.
+    """
+
+    uncertain: bool = False
+    retryable: bool = False
+    outcome: str = "failed"
+
+
+FAILURES: dict[str, FailureRule] = {
+    # errors that a retry policy may name (FORMAT §3 Retry)
+    "exit_nonzero": FailureRule(retryable=True),
+    "timeout": FailureRule(uncertain=True, retryable=True, outcome="timed_out"),
+    "crashed": FailureRule(uncertain=True, retryable=True),
+    "network": FailureRule(uncertain=True, retryable=True),
+    "http_status": FailureRule(retryable=True),
+    "rate_limited": FailureRule(retryable=True),
+    "invalid_output": FailureRule(),
+    "refused": FailureRule(retryable=True, outcome="refused"),
+    "child_failed": FailureRule(retryable=True),
+    "items_failed": FailureRule(retryable=True),
+    "task_error": FailureRule(retryable=True),
+    # errors that are never retried
+    "bad_expression": FailureRule(),
+    "budget_exceeded": FailureRule(),
+    "cancelled": FailureRule(),
+    "command_not_found": FailureRule(),
+    "duplicate_key": FailureRule(),
+    "input_changed": FailureRule(),
+    "loop_limit": FailureRule(),
+    "output_too_large": FailureRule(),
+    "secret_missing": FailureRule(),
+    "start_failed": FailureRule(),
+    "stopped": FailureRule(),
+    "too_many_items": FailureRule(),
+    "value_too_large": FailureRule(),
+    # codes only a run ends with (FORMAT §3 Failure)
+    "blocked": FailureRule(outcome="blocked"),
+    "ended_failed": FailureRule(),
+    "expired": FailureRule(outcome="expired"),
+    "finally_failed": FailureRule(),
+    "internal_error": FailureRule(),
+    "not_passed": FailureRule(outcome="not_passed"),
+    "output_error": FailureRule(),
+    "receipt_missing": FailureRule(),
+    "rejected": FailureRule(outcome="rejected"),
+    "routed_to_fail": FailureRule(),
+    "run.poisoned": FailureRule(),
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Failure:
+    """Why an attempt, a visit or a run failed. ``message`` ≤ 4 KiB, ``trace`` ≤ 16 KiB; both may be shown."""
+
+    code: str
+    message: str
+    trace: str = field(default="", repr=False)
+
+    @property
+    def rule(self) -> FailureRule:
+        return FAILURES[self.code]

@@ -1,0 +1,119 @@
+"""Every status of the product, once, with the moves that are allowed between them.
+
+Pure: no model imports this module's users. Database constraints and the pages take their lists from here.
+"""
+
+from __future__ import annotations
+
+from django.db.models import TextChoices
+
+
+class RunStatus(TextChoices):
+    QUEUED = "queued"
+    RUNNING = "running"
+    WAITING = "waiting"
+    PAUSED = "paused"
+    BLOCKED = "blocked"
+    SUCCEEDED = "succeeded"
+    FAILED = "failed"
+    CANCELLED = "cancelled"
+    ABANDONED = "abandoned"
+
+
+class VisitStatus(TextChoices):
+    OPEN = "open"
+    SETTLED = "settled"
+    REFUSED = "refused"
+
+
+class AttemptStatus(TextChoices):
+    RUNNING = "running"
+    PAUSED = "paused"
+    SUCCEEDED = "succeeded"
+    FAILED = "failed"
+    CANCELLED = "cancelled"
+    INTERRUPTED = "interrupted"
+
+
+class ScopePhase(TextChoices):
+    READY = "ready"
+    EFFECT = "effect"
+    WAITING = "waiting"
+    ENDED = "ended"
+
+
+class ScopeKind(TextChoices):
+    ROOT = "root"
+    BLOCK = "block"
+    ITEM = "item"
+    BRANCH = "branch"
+
+
+class Section(TextChoices):
+    MAIN = "main"
+    ON_FAILURE = "on_failure"
+    FINALLY = "finally"
+
+
+class WaitsFor(TextChoices):
+    """What a scope in phase *waiting* waits for; the causes of a run's ``reasons``."""
+
+    TIMER = "timer"
+    RETRY = "retry"
+    SIGNAL = "signal"
+    PEOPLE = "people"
+    CHILD = "child"
+    SLOT = "slot"
+    EXTERNAL = "external"
+    JOIN = "join"
+    RECONCILE = "reconcile"
+    CODE = "code"
+
+
+class Access(TextChoices):
+    READ = "read"
+    WRITE = "write"
+
+
+class ControlKind(TextChoices):
+    CANCEL = "cancel"
+    PAUSE = "pause"
+    RESUME = "resume"
+    STEER = "steer"
+    SIGNAL = "signal"
+    RAISE_LIMIT = "raise_limit"
+
+
+LIVE_STATUSES = frozenset(
+    {RunStatus.QUEUED, RunStatus.RUNNING, RunStatus.WAITING, RunStatus.PAUSED, RunStatus.BLOCKED}
+)
+FINAL_STATUSES = frozenset(set(RunStatus) - LIVE_STATUSES)
+#: A failed or abandoned run can be reopened; succeeded and cancelled are final for ever.
+REOPENABLE_STATUSES = frozenset({RunStatus.FAILED, RunStatus.ABANDONED, RunStatus.BLOCKED})
+#: Causes of waiting that pass by themselves, that an operator must end, that people must end.
+WAITING_CAUSES = frozenset(
+    {WaitsFor.TIMER, WaitsFor.RETRY, WaitsFor.SIGNAL, WaitsFor.CHILD, WaitsFor.SLOT, WaitsFor.EXTERNAL}
+)
+BLOCKING_CAUSES = frozenset({WaitsFor.RECONCILE, WaitsFor.CODE})
+
+RUN_MOVES: dict[RunStatus, frozenset[RunStatus]] = {
+    **{
+        status: frozenset(set(RunStatus) - {status, RunStatus.QUEUED})
+        for status in (RunStatus.QUEUED, RunStatus.RUNNING, RunStatus.WAITING, RunStatus.PAUSED, RunStatus.BLOCKED)
+    },
+    RunStatus.SUCCEEDED: frozenset(),
+    RunStatus.CANCELLED: frozenset(),
+    RunStatus.FAILED: frozenset({RunStatus.RUNNING}),
+    RunStatus.ABANDONED: frozenset({RunStatus.RUNNING}),
+}
+
+ATTEMPT_MOVES: dict[AttemptStatus, frozenset[AttemptStatus]] = {
+    AttemptStatus.RUNNING: frozenset(
+        {AttemptStatus.SUCCEEDED, AttemptStatus.FAILED, AttemptStatus.CANCELLED, AttemptStatus.INTERRUPTED}
+    ),
+    AttemptStatus.PAUSED: frozenset({AttemptStatus.SUCCEEDED, AttemptStatus.FAILED, AttemptStatus.CANCELLED}),
+    AttemptStatus.SUCCEEDED: frozenset(),
+    AttemptStatus.FAILED: frozenset(),
+    AttemptStatus.CANCELLED: frozenset(),
+    AttemptStatus.INTERRUPTED: frozenset({AttemptStatus.SUCCEEDED, AttemptStatus.FAILED}),
+}
