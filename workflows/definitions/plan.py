@@ -103,6 +103,15 @@ class Budget:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Concurrency:
+    """Runs with the same ``key`` share ``max`` slots. ``when_full``: queue, reject or cancel_oldest."""
+
+    key: Value
+    max: int = 1
+    when_full: str = "queue"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
     """A whole workflow, ready to run. ``document`` is the canonical document it was compiled from."""
 
@@ -120,6 +129,11 @@ class Plan:
     steps: Mapping[str, StepPlan] = field(repr=False)  # every step of the file by id; ids are unique
     output: Value | None
     returns: Mapping[str, Any] | None = None
+    description: str = field(default="", repr=False)
+    owner: str = ""
+    tags: tuple[str, ...] = ()
+    concurrency: Concurrency | None = None
+    schedule: tuple[Mapping[str, Any], ...] = ()
 
     def section(self, name: str) -> Body | None:
         return {"main": self.main, "on_failure": self.on_failure, "finally": self.closing}[name]
