@@ -98,9 +98,7 @@ class _Compiler:
         self.retry = compile_retry(self.defaults.get("retry", ()))
         self.timeout = options.duration(self.defaults["timeout"]) if "timeout" in self.defaults else ONE_TRY_TIMEOUT_MS
 
-    def section(
-        self, name: str, key: str, document: Mapping[str, Any], blocks: Mapping[str, Body]
-    ) -> Body | None:
+    def section(self, name: str, key: str, document: Mapping[str, Any], blocks: Mapping[str, Body]) -> Body | None:
         steps = document.get(key)
         if not steps:
             return None

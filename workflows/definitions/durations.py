@@ -21,7 +21,9 @@ class NotADuration(ValueError):
     def __init__(self, written: object) -> None:
         self.written = written
         bare = isinstance(written, (int, float)) and not isinstance(written, bool)
-        self.without_unit = bare or (isinstance(written, str) and re.fullmatch(r"[0-9]+(\.[0-9]+)?", written) is not None)
+        self.without_unit = bare or (
+            isinstance(written, str) and re.fullmatch(r"[0-9]+(\.[0-9]+)?", written) is not None
+        )
         super().__init__(f'"{written}" is not a duration. Examples: {EXAMPLES}.')
 
 
