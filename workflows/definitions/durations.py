@@ -15,7 +15,7 @@ _PATTERN = re.compile(
 _RATE = re.compile(r"([0-9]+)/([0-9]+)([smh])", re.ASCII)
 
 
-class NotADuration(ValueError):
+class DurationError(ValueError):
     """The text is not a duration. ``without_unit``: it is a bare number, so only the unit is missing."""
 
     def __init__(self, written: object) -> None:
@@ -33,16 +33,16 @@ def parse_duration(written: object) -> int:
     >>> parse_duration("1h30m")
     5400000
 
-    Raises :class:`NotADuration` for everything else, also for units in another order or longer than ten years.
+    Raises :class:`DurationError` for everything else, also for units in another order or longer than ten years.
     """
     if not isinstance(written, str):
-        raise NotADuration(written)
+        raise DurationError(written)
     found = _PATTERN.fullmatch(written)
     if found is None:
-        raise NotADuration(written)
+        raise DurationError(written)
     total = sum(int(count) * unit for count, unit in zip(found.groups(), UNITS_MS.values(), strict=True) if count)
     if total > LONGEST_MS:
-        raise NotADuration(written)
+        raise DurationError(written)
     return total
 
 

@@ -17,7 +17,7 @@ TIMED_OUT = "timed_out"
 class KeyRule:
     """One key of a kind.
 
-    ``type`` is the word of FORMAT 2.3 (duration, text, fixed text, mapping, steps, …); ``values`` are the allowed words;
+    ``type`` is the word of FORMAT 2.3 (duration, text, mapping, steps, …); ``values`` are the allowed words;
     ``least`` and ``most`` bound a whole number; ``expressions`` says whether ``${ }`` is evaluated in it.
     """
 

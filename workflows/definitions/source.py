@@ -25,8 +25,8 @@ FILE = "(file)"
 Position = tuple[int, int]
 
 
-class BrokenSource(ValueError):
-    """The file cannot be read. ``problem`` (E001–E010) is the first one in the file."""
+class SourceError(ValueError):
+    """The file cannot be read. ``problem`` (E001 to E010) is the first one in the file."""
 
     def __init__(self, problem: Problem) -> None:
         super().__init__(problem.message)
@@ -63,7 +63,7 @@ def _nearest(path: str, positions: Mapping[str, Position]) -> Position:
 
 
 def read_source(source: str | bytes) -> Source:
-    """Read a workflow file. Raises :class:`BrokenSource` with the first problem of the file."""
+    """Read a workflow file. Raises :class:`SourceError` with the first problem of the file."""
     text = _decode(source)
     return _Reader(text).read()
 
@@ -92,8 +92,8 @@ def _decode(source: str | bytes) -> str:
         ) from None
 
 
-def _broken(code: str, message: str, hint: str, *, path: str = FILE, at: Position = (1, 1)) -> BrokenSource:
-    return BrokenSource(Problem(code=code, path=path or FILE, message=message, hint=hint, line=at[0], column=at[1]))
+def _broken(code: str, message: str, hint: str, *, path: str = FILE, at: Position = (1, 1)) -> SourceError:
+    return SourceError(Problem(code=code, path=path or FILE, message=message, hint=hint, line=at[0], column=at[1]))
 
 
 def _at(mark: Any) -> Position:
@@ -116,12 +116,12 @@ _FLOAT = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?", re.A
 _NOT_FINITE = re.compile(r"[-+]?\.(inf|Inf|INF)|\.(nan|NaN|NAN)")
 
 
-class _Inexact(ValueError):
+class _InexactError(ValueError):
     """A number that a double cannot hold with all its digits."""
 
 
 def _core_value(text: str) -> Any:
-    """The value of a plain scalar by the core schema of YAML 1.2. Raises :class:`_Inexact`."""
+    """The value of a plain scalar by the core schema of YAML 1.2. Raises :class:`_InexactError`."""
     if text in _NULLS:
         return None
     if text in _BOOLEANS:
@@ -135,17 +135,17 @@ def _core_value(text: str) -> Any:
     if _FLOAT.fullmatch(text):
         return _exact_float(text)
     if _NOT_FINITE.fullmatch(text):
-        raise _Inexact
+        raise _InexactError
     return text
 
 
 def _exact_integer(digits: str, base: int) -> int:
     significant = digits.lstrip("+-").lstrip("0")
     if len(significant) > 20:
-        raise _Inexact
+        raise _InexactError
     number = int(significant or "0", base)
     if number > MAX_SAFE_INTEGER:
-        raise _Inexact
+        raise _InexactError
     return -number if digits.startswith("-") else number
 
 
@@ -156,7 +156,7 @@ def _exact_float(text: str) -> float:
     except InvalidOperation:
         exact = False
     if not exact:
-        raise _Inexact
+        raise _InexactError
     return number
 
 
@@ -286,7 +286,7 @@ class _Reader:
             return text
         try:
             return _core_value(text)
-        except _Inexact:
+        except _InexactError:
             raise _broken(
                 "E009",
                 f"The number {text} cannot be stored exactly.",
@@ -302,7 +302,7 @@ class _Reader:
         if found:
             raise self._control_character(found.group(), path, at)
 
-    def _control_character(self, character: str, path: str, at: Position) -> BrokenSource:
+    def _control_character(self, character: str, path: str, at: Position) -> SourceError:
         return _broken(
             "E010",
             f"This text contains the control character U+{ord(character):04X}.",
@@ -361,7 +361,7 @@ class _Reader:
             )
         try:
             value = _core_value(event.value)
-        except _Inexact:
+        except _InexactError:
             value = 0
         if isinstance(value, str):
             return value
