@@ -1,0 +1,106 @@
+"""All settings, read from the environment. The table of variables is in docs/settings.md."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import environ
+
+from config import databases
+from workflows.stores import files
+
+BASE_DIR = Path(__file__).resolve().parent.parent
+env = environ.FileAwareEnv()
+
+#: ``web`` waits shortly for database locks, ``command`` (commands and workers) waits long.
+WAYPOST_PROCESS = env.str("WAYPOST_PROCESS", default="command")
+#: Directory of the embedded database, the secret key and the workspaces; private to its owner.
+WAYPOST_VAR = Path(env.str("WAYPOST_VAR", default=str(BASE_DIR / "var"))).absolute()
+
+# ---- database --------------------------------------------------------------------------------------------------------
+
+WAYPOST_EMBEDDED_DATABASE = WAYPOST_VAR / "waypost.sqlite3"
+WAYPOST_SQLITE_JOURNAL_MODE = env.str("WAYPOST_SQLITE_JOURNAL_MODE", default="wal")
+#: A SQLite file on a network file system is refused by a check, since its locks are not reliable there.
+WAYPOST_ALLOW_NETWORK_DATABASE = env.bool("WAYPOST_ALLOW_NETWORK_DATABASE", default=False)
+WAYPOST_USES_EMBEDDED_DATABASE = not env.str("DATABASE_URL", default="")
+
+if WAYPOST_USES_EMBEDDED_DATABASE:
+    files.prepare_private_file(WAYPOST_EMBEDDED_DATABASE)
+    _database = {"ENGINE": databases.SQLITE, "NAME": str(WAYPOST_EMBEDDED_DATABASE)}
+else:
+    _database = env.db_url("DATABASE_URL")
+
+DATABASES = {
+    "default": databases.configure(_database, process=WAYPOST_PROCESS, journal_mode=WAYPOST_SQLITE_JOURNAL_MODE)
+}
+DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
+
+# ---- web -------------------------------------------------------------------------------------------------------------
+
+DEBUG = env.bool("DEBUG", default=False)
+SECRET_KEY = env.str("SECRET_KEY", default="") or files.secret_key(WAYPOST_VAR / "secret_key")
+ALLOWED_HOSTS = env.list("ALLOWED_HOSTS", default=["localhost", "127.0.0.1", "[::1]"])
+CSRF_TRUSTED_ORIGINS = env.list("CSRF_TRUSTED_ORIGINS", default=[])
+
+INSTALLED_APPS = [
+    "django.contrib.admin",
+    "django.contrib.auth",
+    "django.contrib.contenttypes",
+    "django.contrib.sessions",
+    "django.contrib.messages",
+    "django.contrib.staticfiles",
+    "workflows.apps.WorkflowsConfig",
+]
+MIDDLEWARE = [
+    "django.middleware.security.SecurityMiddleware",
+    "whitenoise.middleware.WhiteNoiseMiddleware",
+    "django.contrib.sessions.middleware.SessionMiddleware",
+    "django.middleware.common.CommonMiddleware",
+    "django.middleware.csrf.CsrfViewMiddleware",
+    "django.contrib.auth.middleware.AuthenticationMiddleware",
+    "django.contrib.messages.middleware.MessageMiddleware",
+    "django.middleware.clickjacking.XFrameOptionsMiddleware",
+]
+TEMPLATES = [
+    {
+        "BACKEND": "django.template.backends.django.DjangoTemplates",
+        "DIRS": [],
+        "APP_DIRS": True,
+        "OPTIONS": {
+            "context_processors": [
+                "django.template.context_processors.request",
+                "django.contrib.auth.context_processors.auth",
+                "django.contrib.messages.context_processors.messages",
+            ]
+        },
+    }
+]
+ROOT_URLCONF = "config.urls"
+WSGI_APPLICATION = "config.wsgi.application"
+ASGI_APPLICATION = "config.asgi.application"
+STATIC_URL = "static/"
+STATIC_ROOT = WAYPOST_VAR / "static"
+AUTH_PASSWORD_VALIDATORS = [
+    {"NAME": f"django.contrib.auth.password_validation.{name}"}
+    for name in ("UserAttributeSimilarityValidator", "MinimumLengthValidator", "CommonPasswordValidator")
+]
+
+LANGUAGE_CODE = "en"
+USE_I18N = True
+USE_TZ = True
+TIME_ZONE = env.str("TIME_ZONE", default="UTC")
+
+# ---- workflows -------------------------------------------------------------------------------------------------------
+
+WORKSPACE_ROOT = Path(env.str("WORKSPACE_ROOT", default=str(WAYPOST_VAR / "workspaces"))).absolute()
+
+# ---- logging ---------------------------------------------------------------------------------------------------------
+
+LOGGING = {
+    "version": 1,
+    "disable_existing_loggers": False,
+    "formatters": {"line": {"format": "{asctime} {levelname} {name}: {message}", "style": "{"}},
+    "handlers": {"console": {"class": "logging.StreamHandler", "formatter": "line"}},
+    "root": {"handlers": ["console"], "level": env.str("LOG_LEVEL", default="WARNING")},
+}

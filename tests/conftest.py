@@ -1,0 +1,75 @@
+"""Fixtures of all tests. A test that uses the database says ``pytestmark = pytest.mark.django_db(transaction=True)``.
+
+The suite runs on SQLite; ``--store postgresql`` runs what touches the database on PostgreSQL.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+
+import pytest
+from django.db import connection
+from django.test import TransactionTestCase
+
+from tests import stores_of_tests
+from tests.processes import Processes
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--store",
+        choices=["sqlite", "postgresql"],
+        help="database of the tests (default: sqlite, or WAYPOST_TEST_DATABASE_URL); read in tests/settings.py",
+    )
+
+
+def pytest_report_header() -> str:
+    return f"database: {connection.vendor}"
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """A second pass on PostgreSQL repeats only what a database can change."""
+    if connection.vendor != "postgresql":
+        return
+    chosen = [
+        item for item in items if "django_db" in item.keywords or "processes" in getattr(item, "fixturenames", ())
+    ]
+    kept = {id(item) for item in chosen}
+    config.hook.pytest_deselected(items=[item for item in items if id(item) not in kept])
+    items[:] = chosen
+
+
+@pytest.fixture(scope="session")
+def django_db_setup(django_db_setup: None, django_db_blocker: object) -> None:
+    with django_db_blocker.unblock():  # type: ignore[attr-defined]
+        stores_of_tests.remember_baseline()
+
+
+def _wipe(case: TransactionTestCase) -> None:
+    stores_of_tests.wipe()
+
+
+# Django's flush truncates every table and rebuilds permissions after each test, which costs more than most tests.
+TransactionTestCase._fixture_teardown = _wipe  # type: ignore[method-assign]
+
+
+@pytest.fixture
+def store() -> str:
+    """``sqlite`` or ``postgresql``."""
+    return connection.vendor
+
+
+@pytest.fixture
+def processes(transactional_db: None) -> Iterator[Processes]:
+    """Starts ``manage.py`` and other processes on the database of this test."""
+    started = Processes()
+    yield started
+    started.close()
+
+
+@pytest.fixture(autouse=True)
+def _private_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in list(os.environ):
+        if name.startswith("WAYPOST_SECRET_"):
+            monkeypatch.delenv(name)
