@@ -39,6 +39,8 @@ DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 # ---- web -------------------------------------------------------------------------------------------------------------
 
 DEBUG = env.bool("DEBUG", default=False)
+#: Without SECRET_KEY in the environment one is made once and kept in the private directory.
+WAYPOST_MAKES_SECRET_KEY = not env.str("SECRET_KEY", default="")
 SECRET_KEY = env.str("SECRET_KEY", default="") or files.secret_key(WAYPOST_VAR / "secret_key")
 ALLOWED_HOSTS = env.list("ALLOWED_HOSTS", default=["localhost", "127.0.0.1", "[::1]"])
 CSRF_TRUSTED_ORIGINS = env.list("CSRF_TRUSTED_ORIGINS", default=[])

@@ -2,10 +2,40 @@
 
 from __future__ import annotations
 
+import importlib
+from typing import Any
+
 from django.apps import AppConfig
+from django.db import connections
+from django.db.models.signals import post_migrate, pre_migrate
+
+_LIMITS_OF_A_SESSION = ("statement_timeout", "idle_in_transaction_session_timeout")
 
 
 class WorkflowsConfig(AppConfig):
     name = "workflows"
     verbose_name = "Workflows"
     default_auto_field = "django.db.models.BigAutoField"
+
+    def ready(self) -> None:
+        importlib.import_module("workflows.checks")  # registers the system checks
+        pre_migrate.connect(_lift_limits, sender=self, dispatch_uid="waypost.limits")
+        post_migrate.connect(_restore_limits, sender=self, dispatch_uid="waypost.limits")
+
+
+def _lift_limits(*, using: str, **signal: Any) -> None:
+    """A migration may rewrite a large table; the limits of a session are meant for the ledger's short transactions."""
+    _each_limit(using, "SET {} = 0")
+
+
+def _restore_limits(*, using: str, **signal: Any) -> None:
+    _each_limit(using, "RESET {}")
+
+
+def _each_limit(using: str, statement: str) -> None:
+    connection = connections[using]
+    if connection.vendor != "postgresql":
+        return
+    with connection.cursor() as cursor:
+        for limit in _LIMITS_OF_A_SESSION:
+            cursor.execute(statement.format(limit))
