@@ -7,7 +7,7 @@ template in it that cannot be compiled raises ``workflows.expressions.TemplatePr
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from threading import Lock
 from typing import Any
@@ -17,9 +17,12 @@ from workflows.definitions.durations import parse_duration, parse_rate
 from workflows.definitions.freezing import verify
 from workflows.definitions.kinds import (
     CONTINUE,
+    FAILED,
+    FOLLOW_MAIN,
     KINDS,
     ONE_TRY_TIMEOUT_MS,
     PEOPLE_TIMEOUT_MS,
+    TIMED_OUT,
     default_route,
     outcomes_of,
     spelled_out,
@@ -29,20 +32,20 @@ from workflows.definitions.plan import FAIL, Body, Budget, Concurrency, Plan, Re
 from workflows.expressions import Value, compile_value
 
 _KEPT = 64
-_cache: OrderedDict[str, Plan] = OrderedDict()
+_cache: OrderedDict[str, tuple[str, Plan]] = OrderedDict()
 _cache_lock = Lock()
 
 
 def compiled(hash_: str, canonical_text: str) -> Plan:
     """The plan of a stored document, verified (``plan.corrupt``) and compiled once per process for each hash."""
     with _cache_lock:
-        plan = _cache.get(hash_)
-        if plan is not None:
+        kept = _cache.get(hash_)
+        if kept is not None and kept[0] == canonical_text:
             _cache.move_to_end(hash_)
-            return plan
+            return kept[1]
     plan = compile_plan(verify(canonical_text, hash_))
     with _cache_lock:
-        _cache[hash_] = plan
+        _cache[hash_] = (canonical_text, plan)
         while len(_cache) > _KEPT:
             _cache.popitem(last=False)
     return plan
@@ -52,12 +55,12 @@ def compile_plan(document: Mapping[str, Any]) -> Plan:
     """Compile a canonical document (``freeze(…).document``)."""
     compiler = _Compiler(defaults=document.get("defaults", {}))
     blocks = {name: compiler.block(name, block) for name, block in document.get("blocks", {}).items()}
-    for name, block in document.get("blocks", {}).items():
-        compiler.fill(blocks[name], block["steps"], blocks)
     sections = {
         name: compiler.section(name, key, document, blocks)
         for name, key in (("main", "steps"), ("on_failure", "on_failure"), ("finally", "finally"))
     }
+    for name, block in document.get("blocks", {}).items():
+        compiler.fill(blocks[name], block["steps"], blocks)
     main = sections["main"]
     if main is None:
         raise ValueError("a plan needs steps")
@@ -74,7 +77,7 @@ def compile_plan(document: Mapping[str, Any]) -> Plan:
         on_failure=sections["on_failure"],
         closing=sections["finally"],
         blocks=blocks,
-        steps=compiler.steps,
+        steps={step.id: step for body in (*sections.values(), *blocks.values()) for step in _in_reading_order(body)},
         output=compile_value(document["output"]) if "output" in document else None,
         returns=document.get("returns"),
         description=document.get("description", ""),
@@ -85,13 +88,20 @@ def compile_plan(document: Mapping[str, Any]) -> Plan:
     )
 
 
+def _in_reading_order(body: Body | None) -> Iterator[StepPlan]:
+    for step in body.steps if body is not None else ():
+        yield step
+        for inner in step.bodies.values():
+            if inner.kind != "block":
+                yield from _in_reading_order(inner)
+
+
 @dataclass(slots=True, kw_only=True)
 class _Compiler:
     defaults: Mapping[str, Any]
     env: Mapping[str, Any] = field(init=False)
     retry: tuple[RetryPolicy, ...] = field(init=False)
     timeout: int | Value = field(init=False)
-    steps: dict[str, StepPlan] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.env = options.with_secrets(self.defaults.get("env", {}))
@@ -123,7 +133,6 @@ class _Compiler:
             following = ids[position + 1] if position + 1 < len(ids) else "done"
             compiled_steps.append(self.step(body, position, step, following, blocks))
         body.steps = tuple(compiled_steps)
-        self.steps.update((step.id, step) for step in compiled_steps)
         return body
 
     def step(
@@ -150,6 +159,7 @@ class _Compiler:
             limit=compile_limit(step.get("limit")),
             options=options.OPTIONS[rule.name](step, self.defaults),
             bodies=self._bodies(step, blocks),
+            unrouted=unrouted_outcomes(step),
         )
 
     def _timeout(self, step: Mapping[str, Any]) -> int | Value | None:
@@ -196,6 +206,17 @@ def compile_routes(step: Mapping[str, Any], following: str) -> dict[str, str]:
     routes = {outcome: written.get(outcome) or default_route(outcome, written, outcomes) for outcome in outcomes.all}
     routes |= {outcome: target for outcome, target in written.items() if outcome not in routes}
     return {outcome: following if target == CONTINUE else target or FAIL for outcome, target in routes.items()}
+
+
+def unrouted_outcomes(step: Mapping[str, Any]) -> frozenset[str]:
+    """Outcomes that go to ``fail`` although neither they nor the outcome they follow are in `next`."""
+    written = step.get("next", {})
+    followed = {TIMED_OUT: FAILED}
+    return frozenset(
+        outcome
+        for outcome, target in compile_routes(step, "").items()
+        if target == FAIL and outcome not in written and followed.get(outcome) not in written
+    ) - (FOLLOW_MAIN if outcomes_of(step).main in written else frozenset())
 
 
 def compile_retry(policies: Sequence[Mapping[str, Any]]) -> tuple[RetryPolicy, ...]:

@@ -34,7 +34,8 @@ class RetryPolicy:
 class StepPlan:
     """One step. ``options`` holds the kind's own keys; templates in them are compiled :class:`Value` objects.
 
-    ``routes`` covers every outcome the kind can have in this plan, ``exhausted`` and ``skipped`` included.
+    ``routes`` covers every outcome the kind can have in this plan, ``exhausted`` and ``skipped`` included; ``unrouted``
+    are those that go to ``fail`` only because the file says nothing about them.
     ``access``, ``idempotent`` are None where the file leaves them to the kind or to the task function.
     ``timeout`` is per attempt for effect kinds, for the whole for containers and people; milliseconds or a template
     that gives duration text; None means no limit.
@@ -58,6 +59,14 @@ class StepPlan:
     limit: Mapping[str, Any] | None
     options: Mapping[str, Any]
     bodies: Mapping[str, Body] = field(default_factory=dict, repr=False)
+    unrouted: frozenset[str] = frozenset()
+
+    def is_routed(self, outcome: str) -> bool:
+        """Whether the file says where ``outcome`` goes, or the format has another default for it than ``fail``.
+
+        In the `finally` section an outcome that is not routed is noted and the next step runs.
+        """
+        return outcome in self.routes and outcome not in self.unrouted
 
     def route(self, outcome: str) -> str:
         """The target of ``outcome``: a step id of the same body, ``done`` or ``fail``."""
