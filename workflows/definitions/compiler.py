@@ -28,7 +28,7 @@ from workflows.definitions.kinds import (
     spelled_out,
     workspace_use,
 )
-from workflows.definitions.plan import FAIL, Body, Budget, Concurrency, Plan, RetryPolicy, StepPlan
+from workflows.definitions.plan import DEFAULT_VISITS, FAIL, Body, Budget, Concurrency, Plan, RetryPolicy, StepPlan
 from workflows.expressions import Value, compile_value
 
 _KEPT = 64
@@ -251,7 +251,7 @@ def compile_limit(limit: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
 
 def _budget(written: Mapping[str, Any]) -> Budget:
     return Budget(
-        visits=written.get("visits", Budget.visits),
+        visits=written.get("visits", DEFAULT_VISITS),
         time_ms=parse_duration(written["time"]) if "time" in written else None,
         cost_usd=str(written["cost_usd"]) if "cost_usd" in written else None,
         tokens=written.get("tokens"),

@@ -1,6 +1,6 @@
 """A plan as Mermaid text: steps, routes with their outcomes, bodies and sections as boxes.
 
-Left out is what would only be noise: outcomes that fail by default, and ``skipped`` or ``empty`` beside the main outcome.
+Left out is what would only be noise: outcomes that fail by default, ``skipped`` and ``empty`` beside the main outcome.
 """
 
 from __future__ import annotations

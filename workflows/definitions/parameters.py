@@ -46,7 +46,8 @@ def check_parameters(fields: Fields, given: Mapping[str, Any], *, from_text: Col
         if name not in given:
             problems += _left_out(declaration, values)
             continue
-        value, found = given[name], []
+        value: Any = given[name]
+        found: list[Problem] = []
         if name in from_text and isinstance(value, str):
             value, found = converted(declaration, value)
         if not found:

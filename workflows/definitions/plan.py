@@ -16,6 +16,8 @@ from workflows.expressions import Value
 #: Route targets that are not steps. ``continue`` is resolved by the compiler.
 DONE = "done"
 FAIL = "fail"
+#: Visits a run may make, all bodies included, when its budget does not say it.
+DEFAULT_VISITS = 10_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -103,7 +105,7 @@ class Body:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Budget:
-    visits: int = 10_000
+    visits: int = DEFAULT_VISITS
     time_ms: int | None = None
     cost_usd: str | None = None
     tokens: int | None = None
