@@ -203,7 +203,12 @@ _RULES = (
         workspace="read",
         timeout="attempt",
         effect=True,
-        keys=_keys(_TIMEOUT, _LIMIT, _key("checks", "list", required=True), _key("subject", "text", expressions=True)),
+        keys=_keys(
+            _TIMEOUT,
+            _LIMIT,
+            _key("checks", "list", expressions=True, required=True),
+            _key("subject", "text", expressions=True),
+        ),
     ),
     KindRule(
         name="assign",
