@@ -28,16 +28,18 @@ def pytest_report_header() -> str:
     return f"database: {connection.vendor}"
 
 
+def _concerns_this_store(item: pytest.Item) -> bool:
+    if (marker := item.get_closest_marker("store")) is not None:
+        return connection.vendor in marker.args
+    touches = "django_db" in item.keywords or "processes" in getattr(item, "fixturenames", ())
+    return connection.vendor == "sqlite" or touches
+
+
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """A second pass on PostgreSQL repeats only what a database can change."""
-    if connection.vendor != "postgresql":
-        return
-    chosen = [
-        item for item in items if "django_db" in item.keywords or "processes" in getattr(item, "fixturenames", ())
-    ]
-    kept = {id(item) for item in chosen}
-    config.hook.pytest_deselected(items=[item for item in items if id(item) not in kept])
-    items[:] = chosen
+    """Tests of the other database are left out; the pass on PostgreSQL repeats only what a database can change."""
+    left_out = [item for item in items if not _concerns_this_store(item)]
+    config.hook.pytest_deselected(items=left_out)
+    items[:] = [item for item in items if _concerns_this_store(item)]
 
 
 @pytest.fixture(scope="session")

@@ -13,22 +13,26 @@ import tempfile
 import uuid
 from pathlib import Path
 
+from checks.postgresql import find_server
+
 RUN = (os.environ.get("PYTEST_XDIST_TESTRUNUID") or uuid.uuid4().hex)[:10]
 DIRECTORY = Path(tempfile.gettempdir()) / f"waypost-tests-{os.getuid()}-{RUN}-{os.getpid()}"
-LOCAL_POSTGRESQL = "postgres:///postgres"
 
 
 def _wanted_database() -> str:
     """The address of the server that tests use, empty for SQLite. The option is read here since settings come first."""
+    words = " ".join(sys.argv).replace("=", " ").split()
+    chosen = words[words.index("--store") + 1] if "--store" in words[:-1] else None
+    if chosen == "sqlite":
+        os.environ.pop("WAYPOST_TEST_DATABASE_URL", None)
     if url := os.environ.get("WAYPOST_TEST_DATABASE_URL"):
         return url
-    words = " ".join(sys.argv).replace("=", " ").split()
-    chosen = words[words.index("--store") + 1] if "--store" in words[:-1] else os.environ.get("WAYPOST_TEST_STORE")
-    if chosen not in (None, "sqlite", "postgresql"):
-        raise SystemExit(f"--store takes sqlite or postgresql, not {chosen}.")
     if chosen == "postgresql":
-        os.environ["WAYPOST_TEST_STORE"] = chosen  # worker processes of xdist inherit it
-        return LOCAL_POSTGRESQL
+        server = find_server()
+        if server is None:
+            raise SystemExit("No PostgreSQL server was found; WAYPOST_TEST_DATABASE_URL may name one.")
+        os.environ["WAYPOST_TEST_DATABASE_URL"] = server  # worker processes of xdist inherit it
+        return server
     return ""
 
 

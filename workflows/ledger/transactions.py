@@ -54,7 +54,8 @@ logger = logging.getLogger(__name__)
 Arguments = ParamSpec("Arguments")
 Answer = TypeVar("Answer")
 
-#: Pauses before the body runs again, in seconds, by what happened. Their number bounds the repetitions.
+#: Pauses before the body runs again, in seconds, by what happened. Their number bounds the repetitions; so does the
+#: time that this process waits for a lock, since every single try may have waited that long already.
 PAUSES_S: dict[StoreFailureKind, tuple[float, ...]] = {
     StoreFailureKind.CONTENDED: (0.005, 0.02, 0.05, 0.1, 0.2),
     StoreFailureKind.CONNECTION_LOST: (0.0, 0.05, 0.2, 0.5, 1.0, 1.5, 2.0),
@@ -153,7 +154,7 @@ def run_ledger_transaction(
     connection = connections[using]
     _refuse_nesting(connection, verb)
     queue = queue_for(connection) if connection.vendor == "sqlite" else None
-    repetitions = 0
+    repetitions, deadline = 0, time.monotonic() + _wait_s(connection)
     while True:
         attempt = _Transaction()
         try:
@@ -167,7 +168,7 @@ def run_ledger_transaction(
                 if attempt.committing:
                     answer = _settle_lost_commit(connection, attempt, verb, already_mine, error)
                     break
-            _pause_or_refuse(failure, repetitions, queue, error)
+            _pause_or_refuse(failure, repetitions, deadline, queue, error)
             repetitions += 1
         else:
             break
@@ -212,9 +213,11 @@ def _session_of(connection: BaseDatabaseWrapper) -> int | None:
     return driver.pgconn.backend_pid if connection.vendor == "postgresql" and driver is not None else None
 
 
-def _pause_or_refuse(failure: StoreFailure, repetitions: int, queue: WriteQueue | None, error: django.db.Error) -> None:
+def _pause_or_refuse(
+    failure: StoreFailure, repetitions: int, deadline: float, queue: WriteQueue | None, error: django.db.Error
+) -> None:
     pauses = PAUSES_S.get(failure.kind, ())
-    if repetitions < len(pauses):
+    if repetitions < len(pauses) and time.monotonic() < deadline:
         time.sleep(pauses[repetitions] * random.uniform(0.5, 1.0))  # noqa: S311  # spreads colliding writers
         return
     if failure.kind is StoreFailureKind.CONTENDED and queue is not None and (writer := queue.last_writer()):

@@ -1,0 +1,1 @@
+"""Every check of the project by one command: ``python -m checks``."""
