@@ -1,0 +1,80 @@
+"""The directory of a run in which its steps work: made on demand, private, never through a link."""
+
+from __future__ import annotations
+
+import os
+import stat
+from pathlib import Path
+
+PRIVATE = 0o700
+
+
+class WorkspaceRefused(Exception):
+    """The workspace, or a folder in it, cannot be used. The message says why."""
+
+
+class Workspaces:
+    """Workspaces below one root directory (``settings.WORKSPACE_ROOT``)."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root.absolute()
+
+    def path(self, run_id: int) -> Path:
+        """The workspace of a run, created if it is not there. Raises :class:`WorkspaceRefused`."""
+        path = self.root / f"run-{run_id}"
+        if not _is_private_directory(path):
+            _make_directory(self.root, parents=True)
+            _make_directory(path)
+        return path
+
+
+def folder_below(workspace: Path, folder: str) -> Path:
+    """``folder`` inside ``workspace`` with all links resolved.
+
+    Raises :class:`WorkspaceRefused` when it is not a folder or lies outside, be it by ``..`` or by a link.
+    """
+    root = workspace.resolve()
+    if Path(folder).is_absolute():
+        raise WorkspaceRefused(f'The folder "{folder}" must be relative to the workspace.')
+    if "\0" in folder:
+        raise WorkspaceRefused("The name of a folder cannot contain the character U+0000.")
+    try:
+        path = (root / folder).resolve()
+    except (OSError, RuntimeError) as error:
+        raise WorkspaceRefused(f'The folder "{folder}" cannot be used: {error}.') from error
+    if not path.is_relative_to(root):
+        raise WorkspaceRefused(f'The folder "{folder}" is outside of the workspace.')
+    if not path.exists():
+        raise WorkspaceRefused(f'There is no folder "{folder}" in the workspace.')
+    if not path.is_dir():
+        raise WorkspaceRefused(f'"{folder}" in the workspace is not a folder.')
+    return path
+
+
+def _is_private_directory(path: Path) -> bool:
+    try:
+        found = os.lstat(path)
+    except OSError:
+        return False
+    return stat.S_ISDIR(found.st_mode) and found.st_uid == os.getuid() and not stat.S_IMODE(found.st_mode) & 0o077
+
+
+def _make_directory(path: Path, *, parents: bool = False) -> None:
+    try:
+        if parents:
+            path.parent.mkdir(parents=True, exist_ok=True)
+        path.mkdir(mode=PRIVATE)
+    except FileExistsError:
+        pass
+    except OSError as error:
+        raise WorkspaceRefused(f"The workspace {path} cannot be created: {error.strerror}.") from error
+    # Checked after the creation: what is there may be somebody else's, put there in between.
+    found = os.lstat(path)
+    if stat.S_ISLNK(found.st_mode):
+        raise WorkspaceRefused(f"The workspace {path} is a link, and links are not followed.")
+    if not stat.S_ISDIR(found.st_mode):
+        raise WorkspaceRefused(f"The workspace {path} is not a directory.")
+    if found.st_uid != os.getuid():
+        raise WorkspaceRefused(f"The workspace {path} belongs to another user.")
+    if stat.S_IMODE(found.st_mode) & 0o077 and not parents:
+        path.chmod(PRIVATE)
