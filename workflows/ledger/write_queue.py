@@ -43,6 +43,11 @@ class FairLock:
         self._taken = False
         self._waiting: deque[threading.Lock] = deque()
 
+    @property
+    def waiting(self) -> int:
+        """How many threads stand in line."""
+        return len(self._waiting)
+
     def acquire(self, timeout_s: float) -> bool:
         """Whether the lock was had within ``timeout_s`` seconds."""
         with self._mutex:
