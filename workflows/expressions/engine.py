@@ -18,13 +18,12 @@ from cel_expr_python import cel
 from cel_expr_python.ext import ext_math, ext_optional, ext_strings
 
 from workflows.expressions.errors import BadExpression
-from workflows.expressions.functions import OWN_FUNCTIONS, allowance_is_spent, renew_allowance
+from workflows.expressions.functions import OWN_FUNCTIONS
 from workflows.jsonvalue import MAX_SAFE_INTEGER
 
 LOOP_LIMIT_MESSAGE = (
     "one expression may loop about 9,000 times in all; use `collect` or a step for longer lists"
 )
-SIZE_LIMIT_MESSAGE = "the values are too large for one expression; use a step"
 _MAX_MESSAGE = 2_000
 _STATUS = re.compile(r"^[A-Z_]+: |\s*\[[A-Z_]+\]$")
 _EXTENSIONS = [ext_strings.ExtStrings(), ext_math.ExtMath(), ext_optional.ExtOptional()]
@@ -79,7 +78,6 @@ def program(source: str) -> cel.Expression:
 
 def evaluate(source: str, names: Mapping[str, Any]) -> Any:
     """The JSON value of ``source``. ``names`` holds plain JSON values. Raises :class:`BadExpression`."""
-    renew_allowance()
     try:
         result = program(source).eval(data=names)
         kind = result.type()
@@ -98,8 +96,6 @@ def _failure(source: str, report: str) -> str:
     reason = _STATUS.sub("", _STATUS.sub("", report.strip()))
     if "Iteration budget" in reason:
         return _sentence(source, LOOP_LIMIT_MESSAGE)
-    if allowance_is_spent():
-        return _sentence(source, SIZE_LIMIT_MESSAGE)
     return _sentence(source, _plain(reason))
 
 

@@ -1,10 +1,9 @@
-"""The functions of the format beside those of CEL. All pure, and bounded by a common allowance per evaluation."""
+"""The functions of the format beside those of CEL. All pure; ``bounds`` keeps their work small."""
 
 from __future__ import annotations
 
 import math
 import re
-import threading
 from collections.abc import Callable
 from typing import Any
 
@@ -12,32 +11,11 @@ from cel_expr_python import cel
 
 from workflows.jsonvalue import NotStorable, canonical, check_storable, decode, read_json
 
-#: Values and pieces of text the functions of one evaluation may look at.
-ALLOWANCE = 500_000
-_CHARACTERS_PER_UNIT = 64
-
 _PATH = re.compile(r"""\.?([^.\[\]"']+)|\[([0-9]+)\]|\["([^"]*)"\]|\['([^']*)'\]""")
 _ANY = cel.Type("any")
 _TEXT = cel.Type.STRING
 _LIST = cel.Type.List(cel.Type.DYN)
 _MAPPING = cel.Type.Map(cel.Type.DYN, cel.Type.DYN)
-
-
-class _Allowance(threading.local):
-    left: int = ALLOWANCE
-
-
-_allowance = _Allowance()
-
-
-def renew_allowance() -> None:
-    """Called before each evaluation of this thread."""
-    _allowance.left = ALLOWANCE
-
-
-def allowance_is_spent() -> bool:
-    """Whether the functions of this thread's evaluation have looked at too much."""
-    return _allowance.left < 0
 
 
 def path_steps(path: str) -> tuple[str | int, ...]:
@@ -57,32 +35,6 @@ def path_steps(path: str) -> tuple[str | int, ...]:
             steps.append(next(text for text in (field, *quoted) if text is not None))
         at = found.end()
     return tuple(steps)
-
-
-def _charged(function: Callable[..., Any]) -> Callable[..., Any]:
-    def charge(*arguments: Any) -> Any:
-        if _allowance.left >= 0:
-            _allowance.left -= sum(map(_weight, arguments))
-        if _allowance.left < 0:
-            raise ValueError("the values are too large for one expression")
-        return function(*arguments)
-
-    return charge
-
-
-def _weight(value: Any) -> int:
-    total = 0
-    waiting = [value]
-    while waiting:
-        current = waiting.pop()
-        total += 1
-        if isinstance(current, str):
-            total += len(current) // _CHARACTERS_PER_UNIT
-        elif isinstance(current, list):
-            waiting.extend(current)
-        elif isinstance(current, dict):
-            waiting.extend(current.values())
-    return total
 
 
 def _get(value: Any, path: str, fallback: Any = None) -> Any:
@@ -156,11 +108,10 @@ def _kind(value: Any) -> str:
 def _declared(
     name: str, returns: cel.Type, *overloads: tuple[cel.Type, ...], implementation: Callable[..., Any]
 ) -> cel.FunctionDecl:
-    charged = _charged(implementation)
     return cel.FunctionDecl(
         name,
         [
-            cel.Overload(f"{name}_{len(types)}", return_type=returns, parameters=list(types), impl=charged)
+            cel.Overload(f"{name}_{len(types)}", return_type=returns, parameters=list(types), impl=implementation)
             for types in overloads
         ],
     )

@@ -6,9 +6,10 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from workflows.expressions import engine
+from workflows.expressions.bounds import is_harmless
 from workflows.expressions.errors import TemplateProblem
 from workflows.expressions.references import fixed_path, references_of
-from workflows.expressions.syntax import SyntaxTrouble, parse
+from workflows.expressions.syntax import Node, SyntaxTrouble, parse
 from workflows.expressions.template import Hole, Literal, NotClosed, split
 from workflows.expressions.wording import not_closed, unreadable
 
@@ -18,13 +19,15 @@ class Program:
     """An expression that can be evaluated.
 
     ``paths`` are the longest fixed paths it reads, ``inputs`` the same without those that another one contains.
-    ``plain_path`` is set when the expression is nothing but such a path and needs no CEL at all.
+    ``plain_path`` is set when the expression is nothing but such a path and needs no CEL at all. An expression that is not ``is_harmless`` needs its work bounded before each evaluation.
     """
 
     source: str
     paths: frozenset[tuple[str, ...]]
     inputs: tuple[tuple[str, ...], ...]
     plain_path: tuple[str, ...] | None
+    tree: Node
+    is_harmless: bool
 
 
 def compile_template(text: str) -> tuple[str | Program, ...]:
@@ -58,7 +61,8 @@ def compile_expression(source: str) -> Program:
     paths = frozenset(reference.path for reference in references_of(tree))
     plain = fixed_path(tree)
     plain_path = plain[1] if plain is not None and plain[1] in paths else None
-    return Program(source=source, paths=paths, inputs=_without_contained(paths), plain_path=plain_path)
+    return Program(source=source, paths=paths, inputs=_without_contained(paths),
+        plain_path=plain_path, tree=tree, is_harmless=is_harmless(tree))
 
 
 def _without_contained(paths: frozenset[tuple[str, ...]]) -> tuple[tuple[str, ...], ...]:

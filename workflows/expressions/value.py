@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from workflows.expressions import engine
+from workflows.expressions.bounds import WORK_LIMIT, work_bound
 from workflows.expressions.errors import BadExpression
 from workflows.expressions.inputs import inputs_for, look_up
 from workflows.expressions.programs import Program, compile_template
@@ -112,7 +113,13 @@ def _render(template: Any, names: Mapping[str, Any], escape: Escape | None) -> A
 def _run(program: Program, names: Mapping[str, Any]) -> Any:
     if program.plain_path is not None:
         return look_up(program.source, program.plain_path, names)
-    return engine.evaluate(program.source, inputs_for(program.inputs, names))
+    inputs = inputs_for(program.inputs, names)
+    if not program.is_harmless and work_bound(program.tree, inputs) > WORK_LIMIT:
+        raise BadExpression(
+            f'The expression "{program.source}" failed: with values of this size it could take too much time or '
+            "memory; use `collect` or a step."
+        )
+    return engine.evaluate(program.source, inputs)
 
 
 def _text_in_text(program: Program, names: Mapping[str, Any], escape: Escape | None) -> str:
