@@ -6,9 +6,11 @@ import json
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from workflows.definitions.source import MAX_BYTES, SourceError, read_source
-from workflows.errors import Problem
+from workflows.errors import PROBLEMS, Problem
 
 DATA = Path(__file__).parent.parent / "data"
 CASES = json.loads((DATA / "errors" / "cases.json").read_text())
@@ -43,7 +45,7 @@ def test_the_position_of_every_other_sample_is_found_by_its_path(case):
 @pytest.mark.parametrize("path", FILES, ids=lambda path: f"{path.parent.name}/{path.name}")
 def test_every_sample_workflow_is_read_and_keeps_the_order_of_its_keys(path):
     source = read_source(path.read_bytes())
-    assert list(source.document)[0] == "format"
+    assert next(iter(source.document)) == "format"
     assert source.document["steps"][0]["id"]
 
 
@@ -270,3 +272,31 @@ def test_a_path_that_is_not_there_has_the_position_of_what_would_contain_it():
     assert source.position("steps[0].next.failed") == (3, 5)
     assert source.position("steps[0].argv[2]") == (2, 5)
     assert source.position("vars.x") == (1, 1)
+
+
+@given(
+    st.text(alphabet=st.sampled_from("abc:-[]{}#&*!|>'\"%@`,? \n\t\r~.0123\\\x07\x85\ufeff\u2028é\ud800"), max_size=60)
+)
+def test_any_text_is_read_or_refused_with_a_problem(text):
+    try:
+        document = read_source(text).document
+    except SourceError as error:
+        assert error.problem.code in PROBLEMS
+        assert error.problem.line is not None
+        assert error.problem.line >= 1
+    else:
+        json.dumps(document).encode()
+
+
+@given(st.binary(max_size=40))
+def test_any_bytes_are_read_or_refused_with_a_problem(data):
+    try:
+        read_source(data)
+    except SourceError as error:
+        assert error.problem.code in PROBLEMS
+
+
+def test_a_long_file_is_read_in_linear_time():
+    steps = "\n".join(f"  - {{ id: s{n}, kind: shell, run: 'echo {n}' }}" for n in range(8_000))
+    source = read_source(f"format: 1\nname: demo\nsteps:\n{steps}\n")
+    assert source.position("steps[7999].run") == (8003, 27)
