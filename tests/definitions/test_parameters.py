@@ -8,33 +8,24 @@ from typing import Any
 
 import pytest
 
+from tests.definitions.fields import (
+    ARRAY,
+    BOOLEAN,
+    DATE,
+    INTEGER,
+    NUMBER,
+    OBJECT,
+    STRING,
+    accepted,
+    fields_of,
+    one,
+)
 from workflows.definitions.parameters import check_parameters, for_expressions, from_command_line
 from workflows.definitions.source import read_source
-from workflows.errors import Problem
 from workflows.jsonvalue import read_json
 
 DATA = Path(__file__).parent.parent / "data" / "parameters"
 LARGE_HINT = "Put large data into a file and pass its name."
-
-
-def fields_of(**declarations: dict[str, Any]) -> list[dict[str, Any]]:
-    return [{"name": name, **declaration} for name, declaration in declarations.items()]
-
-
-def one(declaration: dict[str, Any], value: Any, name: str = "x") -> Problem:
-    """The only problem of one value."""
-    (problem,) = check_parameters(fields_of(**{name: declaration}), {name: value}).problems
-    return problem
-
-
-def accepted(declaration: dict[str, Any], value: Any) -> Any:
-    checked = check_parameters(fields_of(x=declaration), {"x": value})
-    assert checked.problems == ()
-    return checked.values["x"]
-
-
-STRING, INTEGER, NUMBER, BOOLEAN = ({"type": name} for name in ("string", "integer", "number", "boolean"))
-ARRAY, OBJECT, DATE, DATETIME = ({"type": name} for name in ("array", "object", "date", "datetime"))
 
 
 # ---- the sentences of the format -------------------------------------------------------------------------------------
@@ -147,184 +138,6 @@ def test_json_text_for_a_parameter_is_read_strictly():
     (found,) = checked.problems
     assert (found.code, found.path) == ("E609", "payload")
     assert found.message == '"payload" is not usable JSON: key "a" appears twice (line 1, column 8).'
-
-
-# ---- types -----------------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("declaration", "value", "must_be", "it_is", "hint"),
-    [
-        (STRING, 5, "text", "the number 5", 'Pass it as text: "5".'),
-        (STRING, True, "text", "true", 'Pass it as text: "true".'),
-        (STRING, ["a"], "text", "a list", 'Example: "text".'),
-        (STRING, None, "text", "null", 'Example: "text".'),
-        ({**STRING, "example": "eu"}, {}, "text", "a mapping", "Example: eu."),
-        ({**STRING, "default": "eu"}, None, "text", "null", "Leave it out to get the default."),
-        (INTEGER, 1.5, "a whole number", "the number 1.5", "Example: 10."),
-        (INTEGER, True, "a whole number", "true", "Example: 10."),
-        (INTEGER, "5", "a whole number", 'the text "5"', "Example: 10."),
-        (NUMBER, "1.5", "a number", 'the text "1.5"', "Example: 1.5."),
-        (NUMBER, False, "a number", "false", "Example: 1.5."),
-        (BOOLEAN, "yes", "true or false", 'the text "yes"', "Write true or false."),
-        (BOOLEAN, 1, "true or false", "the number 1", "Write true or false."),
-        (ARRAY, "a,b", "a list", 'the text "a,b"', 'Example: ["a", "b"].'),
-        (ARRAY, {"a": 1}, "a list", "a mapping", 'Example: ["a", "b"].'),
-        (OBJECT, [], "a mapping", "a list", 'Example: {"a": 1}.'),
-        (DATE, 20260131, "a date such as 2026-01-31", "the number 20260131", "Example: 2026-01-31."),
-        (
-            DATETIME,
-            [],
-            "a date and time such as 2026-01-31T09:30:00Z",
-            "a list",
-            "Example: 2026-01-31T09:30:00Z.",
-        ),
-    ],
-)
-def test_a_value_of_another_type_is_refused(declaration, value, must_be, it_is, hint):
-    found = one(declaration, value)
-    assert (found.code, found.path) == ("E602", "x")
-    assert found.message == f'"x" must be {must_be}, but it is {it_is}.'
-    assert found.hint == hint
-
-
-def test_long_text_is_shortened_in_a_message():
-    assert one(INTEGER, "y" * 500).message == f'"x" must be a whole number, but it is the text "{"y" * 99}…".'
-
-
-@pytest.mark.parametrize("value", ["31.12.2026", "2026-02-30", "2026-1-1", "20260131", "2026-01-31T00:00:00Z", ""])
-def test_what_is_no_day_is_refused(value):
-    found = one(DATE, value)
-    assert (found.code, found.hint) == ("E611", "Year, month, day with dashes.")
-    assert found.message == f'"x" must be a date such as 2026-01-31, but it is "{value}".'
-
-
-@pytest.mark.parametrize(
-    "value",
-    ["2026-01-31", "2026-01-31T10:00:00", "2026-01-31 10:00:00Z", "2026-01-31T25:00:00Z", "2026-01-31T10:00:00+1:00"],
-)
-def test_what_is_no_moment_with_an_offset_is_refused(value):
-    found = one(DATETIME, value)
-    assert (found.code, found.hint) == ("E611", "RFC 3339: date, T, time, and Z or an offset.")
-    assert found.message == f'"x" must be a date and time such as 2026-01-31T09:30:00Z, but it is "{value}".'
-
-
-@pytest.mark.parametrize(
-    ("declaration", "value"),
-    [
-        (DATE, "2024-02-29"),
-        (DATETIME, "2026-01-31T09:30:00Z"),
-        (DATETIME, "2026-01-31T09:30:00.123456789+05:30"),
-        (STRING, ""),
-        (STRING, "é e\u0301 ${ params.x } <b>"),
-        (NUMBER, 2),
-        (NUMBER, 1.5),
-        (BOOLEAN, False),
-        (ARRAY, [1, "a", None, [2]]),
-        (OBJECT, {"a": None, "ä b": []}),
-    ],
-)
-def test_values_of_the_type_are_kept_as_they_are(declaration, value):
-    assert accepted(declaration, value) == value
-    assert type(accepted(declaration, value)) is type(value)
-
-
-def test_a_whole_double_is_a_whole_number():
-    assert type(accepted(INTEGER, 10.0)) is int
-    assert type(accepted(NUMBER, -0.0)) is int
-
-
-# ---- limits ----------------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("declaration", "value", "message", "hint"),
-    [
-        ({**INTEGER, "max": 10}, 11, '"x" must be at most 10, but it is 11.', "Allowed: at most 10."),
-        ({**NUMBER, "min": 0.5}, 0.25, '"x" must be at least 0.5, but it is 0.25.', "Allowed: at least 0.5."),
-        (
-            {**DATE, "min": "2026-01-01", "max": "2026-12-31"},
-            "2025-12-31",
-            '"x" must be at least 2026-01-01, but it is 2025-12-31.',
-            "Allowed: 2026-01-01 to 2026-12-31.",
-        ),
-        (
-            {**DATETIME, "max": "2026-01-01T00:00:00Z"},
-            "2026-01-01T00:30:00+00:00",
-            '"x" must be at most 2026-01-01T00:00:00Z, but it is 2026-01-01T00:30:00+00:00.',
-            "Allowed: at most 2026-01-01T00:00:00Z.",
-        ),
-        (
-            {**STRING, "min_length": 3, "max_length": 20},
-            "ab",
-            '"x" must have at least 3 characters, but it has 2.',
-            "Allowed: 3 to 20 characters.",
-        ),
-        (
-            {**STRING, "max_length": 1},
-            "ab",
-            '"x" must have at most 1 character, but it has 2.',
-            "Allowed: at most 1 character.",
-        ),
-        (
-            {**ARRAY, "min_length": 2},
-            [1],
-            '"x" must have at least 2 elements, but it has 1.',
-            "Allowed: at least 2 elements.",
-        ),
-    ],
-)
-def test_values_outside_of_the_limits_are_refused(declaration, value, message, hint):
-    found = one(declaration, value)
-    assert (found.code, found.message, found.hint) == ("E613", message, hint)
-
-
-@pytest.mark.parametrize(
-    ("declaration", "value"),
-    [
-        ({**INTEGER, "min": 1, "max": 3}, 1),
-        ({**INTEGER, "min": 1, "max": 3}, 3),
-        ({**STRING, "max_length": 2}, "\U0001f600\U0001f600"),
-        ({**DATETIME, "max": "2026-01-01T00:00:00Z"}, "2026-01-01T01:00:00+01:00"),
-        ({**STRING, "pattern": "a|ab"}, "ab"),
-        ({**INTEGER, "enum": [1, 2, 3]}, 3),
-    ],
-)
-def test_values_at_the_limits_are_accepted(declaration, value):
-    assert accepted(declaration, value) == value
-
-
-@pytest.mark.parametrize("value", ["1.4.0\n", "x1.4.0", "1.4.0 ", ""])
-def test_a_pattern_matches_the_whole_value(value):
-    found = one({**STRING, "pattern": r"\d+\.\d+\.\d+"}, value)
-    assert (found.code, found.hint) == ("E612", "The whole value must match.")
-
-
-def test_a_hostile_pattern_is_linear():
-    assert one({**STRING, "pattern": "(a+)+b"}, "a" * 50_000).code == "E612"
-
-
-@pytest.mark.parametrize(
-    ("allowed", "value", "message", "hint"),
-    [
-        ([1, 2, 3], 4, '"x" must be one of 1, 2, 3; it is 4.', "Allowed: 1, 2, 3."),
-        ([1, 2], 1.5, '"x" must be one of 1, 2; it is 1.5.', "Allowed: 1, 2."),
-    ],
-)
-def test_numbers_outside_of_the_enum_are_refused(allowed, value, message, hint):
-    found = one({**NUMBER, "enum": allowed}, value)
-    assert (found.code, found.message, found.hint) == ("E604", message, hint)
-
-
-def test_text_far_from_every_allowed_value_gets_the_list():
-    assert one({**STRING, "enum": ["dev", "prod"]}, "elsewhere").hint == "Allowed: dev, prod."
-
-
-def test_a_list_of_more_than_ten_thousand_elements_is_refused_at_any_depth():
-    assert accepted(ARRAY, [0] * 10_000) == [0] * 10_000
-    found = one(OBJECT, {"rows": [0] * 10_001})
-    assert (found.code, found.path, found.hint) == ("E608", "x.rows", LARGE_HINT)
-    assert found.message == '"x.rows" has 10,001 elements; the limit is 10,000.'
 
 
 # ---- nested declarations ---------------------------------------------------------------------------------------------
@@ -450,67 +263,6 @@ def test_values_given_as_text_are_converted_and_then_checked():
     assert [problem.code for problem in check_parameters(fields, given).problems] == ["E602", "E602"]
     big = check_parameters(fields, {**given, "rows": "9007199254740993"}, from_text=set(given))
     assert [problem.code for problem in big.problems] == ["E606"]
-
-
-# ---- credentials -----------------------------------------------------------------------------------------------------
-
-
-def warned(value: Any, name: str = "x") -> list[str]:
-    declared = OBJECT if isinstance(value, dict) else ARRAY if isinstance(value, list) else STRING
-    checked = check_parameters(fields_of(**{name: declared}), {name: value})
-    assert checked.problems == ()
-    return [warning.path for warning in checked.warnings]
-
-
-def test_a_credential_is_named_by_its_path_and_never_by_its_value():
-    checked = check_parameters(fields_of(payload=OBJECT), {"payload": {"api_token": "hunter2"}})
-    (found,) = checked.warnings
-    assert (found.code, found.path, found.severity) == ("W601", "payload.api_token", "warning")
-    assert found.message == '"payload.api_token" looks like a credential. Parameters are stored and shown.'
-    assert found.hint == "Declare it under `secrets:` instead."
-    assert "hunter2" not in repr(found)
-
-
-@pytest.mark.parametrize(
-    "name",
-    ["api_token", "token", "password", "dbPassword", "client_secret", "apiKey", "API_KEY", "private_key", "passphrase"],
-)
-def test_names_that_promise_a_credential_are_noticed(name):
-    assert warned({name: "abc"}) == [f"x.{name}"]
-
-
-@pytest.mark.parametrize("name", ["max_tokens", "token_count", "secret_name", "key", "keyboard", "passport", "author"])
-def test_names_that_only_contain_such_a_word_are_not(name):
-    assert warned({name: "abc"}) == []
-
-
-@pytest.mark.parametrize(
-    "value",
-    [
-        "gh" + "p_" + "a1B2" * 9,
-        "AK" + "IA" + "ABCDEFGHIJKLMNOP",
-        "xo" + "xb-" + "123456789012-abc",
-        "s" + "k-" + "a1b2c3d4" * 5,
-        "-----BEGIN " + "RSA PRIVATE KEY-----\nabc",
-        "ey" + "JhbGciOiJIUzI1NiJ9.ey" + "JzdWIiOiIxMjM0In0.abc",
-        "postgres://app:" + "hunter2" + "@db.example/app",
-    ],
-)
-def test_values_in_the_shape_of_a_token_are_noticed_anywhere(value):
-    assert warned({"list": ["fine", value]}) == ["x.list[1]"]
-    assert warned(value, "note") == ["note"]
-
-
-@pytest.mark.parametrize("value", ["", "https://example.com/a:b@c", "task-force-2026-plan", "mail me: a@b.example"])
-def test_ordinary_text_is_not(value):
-    assert warned(value, "note") == []
-
-
-def test_a_value_that_may_be_a_credential_is_not_repeated_in_an_error():
-    found = one({**STRING, "enum": ["a", "b"]}, "hunter2", "api_token")
-    assert found.message == '"api_token" must be one of a, b; it is something else, not shown here.'
-    sensitive = one({**STRING, "pattern": r"\d+", "sensitive": True}, "hunter2")
-    assert sensitive.message == r'"x" must match \d+, but it is something else, not shown here.'
 
 
 # ---- messy files -----------------------------------------------------------------------------------------------------
