@@ -2,7 +2,7 @@
 
 The CEL library stops loops after 10 000 rounds, but a round may copy a list or a text of any size, and nothing can
 interrupt it. So the tree is walked with the sizes of the actual values; an expression that could need more than
-:data:`WORK_LIMIT` is refused. The bound is generous: it takes every branch, every item as large as the largest.
+:data:`WORK_LIMIT` is refused. The bound is generous: it takes every branch.
 """
 
 from __future__ import annotations
@@ -37,6 +37,17 @@ class Size:
     item: int
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bound:
+    """``work`` in cells; ``longest_loop`` is the most items one loop may go over."""
+
+    work: int
+    longest_loop: int
+
+
+#: A part of an expression: its beginning and end in the text.
+Place = tuple[int, int]
+
 _SMALL = Size(1, 1, 1)
 
 
@@ -48,11 +59,15 @@ def is_harmless(tree: Node) -> bool:
     )
 
 
-def work_bound(tree: Node, inputs: Mapping[str, Any]) -> int:
-    """The most cells an evaluation of ``tree`` can touch."""
-    estimate = _Estimate(inputs)
+def work_bound(tree: Node, inputs: Mapping[str, Any], spread: frozenset[Place] = frozenset()) -> Bound:
+    """The most cells an evaluation of ``tree`` can touch. Loops at ``spread`` are evaluated piece by piece."""
+    estimate = _Estimate(inputs, spread)
     result = estimate.size(tree, {}, 1)
-    return estimate.work + 10 * result.cells
+    return Bound(work=estimate.work + 10 * result.cells, longest_loop=estimate.longest)
+
+
+def _place(node: Node) -> Place:
+    return (node.start, node.end)
 
 
 def measure(value: Any) -> Size:
@@ -84,8 +99,10 @@ def _cells(value: Any) -> int:
 
 
 class _Estimate:
-    def __init__(self, inputs: Mapping[str, Any]) -> None:
+    def __init__(self, inputs: Mapping[str, Any], spread: frozenset[Place]) -> None:
         self.inputs = inputs
+        self.spread = spread
+        self.longest = 0
         self.known: dict[tuple[str, ...], Size] = {}
         self.work = 0
 
@@ -149,22 +166,34 @@ class _Estimate:
         return _SMALL
 
     def loop(self, node: Call, bound: Mapping[str, Size], times: int) -> Size:
+        """A loop costs at most what it costs for small items, and for its largest item as often as that fits in.
+
+        (The cost of a body grows at least evenly with its item, so the bound holds for every mixture of sizes.)
+        """
         assert node.target is not None
         over = self.size(node.target, bound, times)
-        rounds = min(times * max(over.length, 1), LOOP_LIMIT)
-        variable, *bodies = node.arguments or (node.target,)
-        inner = dict(bound)
-        if isinstance(variable, Name):
-            inner[variable.name] = Size(over.item, over.item * _CHARACTERS, over.item)
-        sizes = [self.size(body, inner, rounds) for body in bodies]
+        self.longest = max(self.longest, over.length)
+        length = min(over.length, LOOP_LIMIT)
+        large = min(max(over.cells // max(over.item, 1), 1), max(length, 1))
+        item = Size(over.item, over.item * _CHARACTERS, over.item)
+        few = self.body(node, bound, item, times * large)
+        many = self.body(node, bound, _SMALL, times * length)
+        if node.function in ("map", "filter") and _place(node) not in self.spread:
+            # The library copies the list it has so far in every round.
+            self.work += min(times * length, LOOP_LIMIT) * length
         if node.function == "filter":
             return over
-        if node.function != "map" or not sizes:
-            return _larger([over, *sizes]) if node.function in ("optMap", "optFlatMap") else _SMALL
-        length = min(over.length, LOOP_LIMIT)
-        made = Size(1 + length * sizes[-1].cells, length, sizes[-1].cells)
-        self.work += times * length
-        return made
+        if node.function == "map":
+            return Size(1 + length * many.cells + large * few.cells, length, max(few.cells, many.cells))
+        return _larger([over, few]) if node.function in ("optMap", "optFlatMap") else _SMALL
+
+    def body(self, node: Call, bound: Mapping[str, Size], item: Size, times: int) -> Size:
+        variable, *parts = node.arguments or (node,)
+        inner = dict(bound)
+        if isinstance(variable, Name):
+            inner[variable.name] = item
+        sizes = [self.size(part, inner, min(times, LOOP_LIMIT)) for part in parts]
+        return sizes[-1] if sizes else _SMALL
 
     def function(self, node: Call, bound: Mapping[str, Size], times: int) -> Size:
         parts = [part for part in children_of(node) if part is not node.target or namespace_of(node) is None]

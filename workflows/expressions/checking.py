@@ -79,6 +79,7 @@ _DECLARED = {
 }
 _NUMBERS = frozenset({"int", "uint", "double"})
 _COMPARISONS = frozenset({"<", "<=", ">", ">=", "==", "!="})
+_CONDITION_MACROS = frozenset({"filter", "map", "all", "exists", "exists_one"})
 _LOGIC = frozenset({"&&", "||", "!", "in"})
 _FIELD_TYPES = {
     "string": CelType.STRING,
@@ -119,7 +120,8 @@ def static_type(source: str, types: Mapping[str, CelType]) -> CelType | TypeProb
     checked = _without_has(source, tree)
     environment = _environment(_needed(tree, types))
     try:
-        return _type_named(environment.compile(checked).return_type().name())
+        checked_type = _type_named(environment.compile(checked).return_type().name())
+        return _type_of_root(tree) if checked_type is CelType.DYN else checked_type
     except RuntimeError as error:
         report = str(error)
     for line, column, text in engine.errors_in(report):
@@ -162,7 +164,7 @@ def _type_named(name: str) -> CelType:
 
 
 def _type_of_root(tree: Node) -> CelType:
-    if isinstance(tree, Call) and tree.is_operator and tree.function in _COMPARISONS | _LOGIC:
+    if isinstance(tree, Call) and (tree.function == "has" or tree.function in _COMPARISONS | _LOGIC):
         return CelType.BOOL
     return CelType.DYN
 
@@ -177,7 +179,7 @@ def _problem(source: str, tree: Node, at: int, text: str) -> TypeProblem | None:
     if (found := re.match(r"expression of type '(.*)' cannot be the operand of a select", text)) is not None:
         return _misfit(source, tree, at, ".", [_plain(found[1])])
     if (found := re.match(r"expression of type '(.*)' cannot be the range of a comprehension", text)) is not None:
-        return _misfit(source, tree, at, _loop_at(tree, at), [_plain(found[1])])
+        return _not_a_range(source, tree, at, _plain(found[1]))
     if re.match(r"undeclared reference to", text) is not None:
         return _wrong_count(source, tree, at)
     return None
@@ -197,6 +199,8 @@ def _works_anyway(sign: str, operands: list[str]) -> bool:
 
 
 def _misfit(source: str, tree: Node, at: int, sign: str, kinds: list[str]) -> TypeProblem:
+    if sign in ("?:", "&&", "||") and (loop := _loop_with_condition(tree, at)) is not None:
+        sign, kinds = loop.function, kinds[:1] if sign == "?:" else kinds[1:]
     node = _node_at(tree, at, sign) or tree
     return TypeProblem(
         code="E409",
@@ -209,8 +213,14 @@ def _misfit(source: str, tree: Node, at: int, sign: str, kinds: list[str]) -> Ty
 def _hint(sign: str, kinds: list[str]) -> str:
     if sign == "?:":
         return 'The part before "?" must be true or false.'
+    if sign in _CONDITION_MACROS:
+        return "The condition must be true or false."
     if sign in ("&&", "||", "!"):
-        return 'Both sides must be true or false; compare, e.g. `!= ""`.' if sign != "!" else "Only true or false can be negated."
+        return (
+            'Both sides must be true or false; compare, e.g. `!= ""`.'
+            if sign != "!"
+            else "Only true or false can be negated."
+        )
     if sign == ".":
         return "Only mappings have fields."
     if sign in _COMPARISONS or sign in ("+", "-", "*", "/", "%"):
@@ -219,7 +229,9 @@ def _hint(sign: str, kinds: list[str]) -> str:
 
 
 def _wrong_count(source: str, tree: Node, at: int) -> TypeProblem | None:
-    node = next((part for part in walk(tree) if isinstance(part, Call) and not part.is_operator and part.at == at), None)
+    node = next(
+        (part for part in walk(tree) if isinstance(part, Call) and not part.is_operator and part.at == at), None
+    )
     if node is None:
         return None
     count = len(node.arguments)
@@ -236,19 +248,34 @@ def _node_at(tree: Node, at: int, sign: str) -> Node | None:
     for node in walk(tree):
         if isinstance(node, Call) and node.at == at and node.function in (sign, sign.rpartition(".")[2]):
             return node
-        if sign == "." and isinstance(node, Select) and source_of_dot(node) == at:
+        if sign == "." and isinstance(node, Select) and _dot_of(node) == at:
             return node
     return None
 
 
-def source_of_dot(node: Select) -> int:
+def _loop_with_condition(tree: Node, at: int) -> Call | None:
+    """The macro the library turned into a choice at ``at``."""
+    for node in walk(tree):
+        if isinstance(node, Call) and node.at == at and node.function in _CONDITION_MACROS:
+            return node
+    return None
+
+
+def _dot_of(node: Select) -> int:
     """Where the library reports trouble with a field: at its dot, just before the name."""
     return node.field_at - 1
 
 
-def _loop_at(tree: Node, at: int) -> str:
-    path = next((node for node in walk(tree) if isinstance(node, Call) and not node.is_operator and node.at >= at), None)
-    return path.function if path is not None else "map"
+def _not_a_range(source: str, tree: Node, at: int, kind: str) -> TypeProblem:
+    loops = [node for node in walk(tree) if isinstance(node, Call) and node.target is not None and node.at > at]
+    loop = min(loops, key=lambda node: node.at, default=None)
+    shown = source if loop is None else source[loop.start : loop.end]
+    return TypeProblem(
+        code="E409",
+        message=f'"{"map" if loop is None else loop.function}" cannot be used with {kind}: {shown}',
+        hint="Only lists and mappings have items.",
+        offset=at,
+    )
 
 
 def _split_types(text: str) -> Iterator[str]:

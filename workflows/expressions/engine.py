@@ -21,9 +21,7 @@ from workflows.expressions.errors import BadExpression
 from workflows.expressions.functions import OWN_FUNCTIONS
 from workflows.jsonvalue import MAX_SAFE_INTEGER
 
-LOOP_LIMIT_MESSAGE = (
-    "one expression may loop about 9,000 times in all; use `collect` or a step for longer lists"
-)
+LOOP_LIMIT_MESSAGE = "one expression may loop about 9,000 times in all; use `collect` or a step for longer lists"
 _MAX_MESSAGE = 2_000
 _STATUS = re.compile(r"^[A-Z_]+: |\s*\[[A-Z_]+\]$")
 _EXTENSIONS = [ext_strings.ExtStrings(), ext_math.ExtMath(), ext_optional.ExtOptional()]
@@ -78,28 +76,32 @@ def program(source: str) -> cel.Expression:
 
 def evaluate(source: str, names: Mapping[str, Any]) -> Any:
     """The JSON value of ``source``. ``names`` holds plain JSON values. Raises :class:`BadExpression`."""
+    return json_of(raw(source, names, shown=source), source)
+
+
+def raw(source: str, names: Mapping[str, Any], *, shown: str) -> Any:
+    """The library's Python form of the value, which need not be JSON. ``shown`` is the expression in messages."""
     try:
         result = program(source).eval(data=names)
-        kind = result.type()
-        if kind == cel.Type.ERROR:
-            raise BadExpression(_failure(source, str(result.value())))
-        value = result.plain_value()
+        if result.type() == cel.Type.ERROR:
+            raise BadExpression(_failure(shown, str(result.value())))
+        return result.plain_value()
     except RuntimeError as error:
-        raise BadExpression(_failure(source, str(error))) from None
+        raise BadExpression(_failure(shown, str(error))) from None
     except TypeError:
         # The library has no Python form for optionals.
-        raise BadExpression(_sentence(source, "the result is optional; end it with .orValue(…)")) from None
-    return _json(value, source)
+        raise BadExpression(sentence(shown, "the result is optional; end it with .orValue(…)")) from None
 
 
 def _failure(source: str, report: str) -> str:
     reason = _STATUS.sub("", _STATUS.sub("", report.strip()))
     if "Iteration budget" in reason:
-        return _sentence(source, LOOP_LIMIT_MESSAGE)
-    return _sentence(source, _plain(reason))
+        return sentence(source, LOOP_LIMIT_MESSAGE)
+    return sentence(source, _plain(reason))
 
 
-def _sentence(source: str, reason: str) -> str:
+def sentence(source: str, reason: str) -> str:
+    """What is said about an expression that failed."""
     shown = source if len(source) <= 200 else f"{source[:200]}…"
     return f'The expression "{shown}" failed: {reason}.'[:_MAX_MESSAGE]
 
@@ -136,6 +138,8 @@ _OPERATORS = {
     "_?_:_": "?:",
     "_[?_]": "[?]",
     "_?._": ".?",
+    "math.@max": "math.greatest",
+    "math.@min": "math.least",
 }
 
 
@@ -164,37 +168,37 @@ def listed(words: Any) -> str:
     return f"{', '.join(front)} and {last}" if front else last
 
 
-def _json(value: Any, source: str) -> Any:
+def json_of(value: Any, source: str) -> Any:
     """A value of the library as JSON. Timestamps become RFC 3339 text, durations seconds such as ``90s``."""
     kind = type(value)
     if kind is str:
         if "\0" in value:
-            raise BadExpression(_sentence(source, "the result contains the character U+0000"))
+            raise BadExpression(sentence(source, "the result contains the character U+0000"))
         return value
     if value is None or kind is bool:
         return value
     if kind is int:
         if not -MAX_SAFE_INTEGER <= value <= MAX_SAFE_INTEGER:
             raise BadExpression(
-                _sentence(source, f"{value} is beyond ±{MAX_SAFE_INTEGER}, where whole numbers lose digits")
+                sentence(source, f"{value} is beyond ±{MAX_SAFE_INTEGER}, where whole numbers lose digits")
             )
         return value
     if kind is float:
         if value != value or value in (float("inf"), float("-inf")):
-            raise BadExpression(_sentence(source, f"the result is {value}, which JSON cannot hold"))
+            raise BadExpression(sentence(source, f"the result is {value}, which JSON cannot hold"))
         return value
     if kind is list:
-        return [_json(item, source) for item in value]
+        return [json_of(item, source) for item in value]
     if kind is dict:
-        return {_key(key, source): _json(member, source) for key, member in value.items()}
+        return {_key(key, source): json_of(member, source) for key, member in value.items()}
     return _special(value, source)
 
 
 def _key(key: Any, source: str) -> str:
     if not isinstance(key, str):
-        raise BadExpression(_sentence(source, f"the result has the key {key!r}, but keys of JSON are texts"))
+        raise BadExpression(sentence(source, f"the result has the key {key!r}, but keys of JSON are texts"))
     if "\0" in key:
-        raise BadExpression(_sentence(source, "the result contains the character U+0000"))
+        raise BadExpression(sentence(source, "the result contains the character U+0000"))
     return key
 
 
@@ -209,7 +213,7 @@ def _special(value: Any, source: str) -> Any:
         return f"{sign}{seconds}{fraction}s"
     kinds = {"bytes": "bytes", "bytearray": "bytes", "Type": "a type"}
     name = kinds.get(type(value).__name__, type(value).__name__)
-    raise BadExpression(_sentence(source, f"the result is {name}, which is not JSON"))
+    raise BadExpression(sentence(source, f"the result is {name}, which is not JSON"))
 
 
 def _is_unicode(text: str) -> bool:

@@ -6,8 +6,9 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from workflows.expressions import engine
-from workflows.expressions.bounds import is_harmless
+from workflows.expressions.bounds import Place, is_harmless
 from workflows.expressions.errors import TemplateProblem
+from workflows.expressions.loops import spread_places
 from workflows.expressions.references import fixed_path, references_of
 from workflows.expressions.syntax import Node, SyntaxTrouble, parse
 from workflows.expressions.template import Hole, Literal, NotClosed, split
@@ -28,6 +29,7 @@ class Program:
     plain_path: tuple[str, ...] | None
     tree: Node
     is_harmless: bool
+    spread: frozenset[Place]
 
 
 def compile_template(text: str) -> tuple[str | Program, ...]:
@@ -61,11 +63,16 @@ def compile_expression(source: str) -> Program:
     paths = frozenset(reference.path for reference in references_of(tree))
     plain = fixed_path(tree)
     plain_path = plain[1] if plain is not None and plain[1] in paths else None
-    return Program(source=source, paths=paths, inputs=_without_contained(paths),
-        plain_path=plain_path, tree=tree, is_harmless=is_harmless(tree))
+    return Program(
+        source=source,
+        paths=paths,
+        inputs=_without_contained(paths),
+        plain_path=plain_path,
+        tree=tree,
+        is_harmless=is_harmless(tree),
+        spread=spread_places(tree),
+    )
 
 
 def _without_contained(paths: frozenset[tuple[str, ...]]) -> tuple[tuple[str, ...], ...]:
-    return tuple(
-        sorted(path for path in paths if not any(path[:length] in paths for length in range(1, len(path))))
-    )
+    return tuple(sorted(path for path in paths if not any(path[:length] in paths for length in range(1, len(path)))))

@@ -4,14 +4,30 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import takewhile
 
+from workflows.expressions.paths import path_steps
 from workflows.expressions.syntax import Call, Collection, Literal, Name, Node, Select, text_of_literal
 
 #: Macros whose first argument is a new name, visible in the other arguments only.
 BINDING_MACROS = frozenset({"all", "exists", "exists_one", "map", "filter", "optMap", "optFlatMap"})
 #: Names that are types, not values.
 TYPE_NAMES = frozenset(
-    {"bool", "bytes", "double", "dyn", "google", "int", "list", "map", "null_type", "optional_type", "string", "type", "uint"}
+    {
+        "bool",
+        "bytes",
+        "double",
+        "dyn",
+        "google",
+        "int",
+        "list",
+        "map",
+        "null_type",
+        "optional_type",
+        "string",
+        "type",
+        "uint",
+    }
 )
 #: Functions that are written like methods of a name.
 NAMESPACES = frozenset({"math", "optional", "strings"})
@@ -100,8 +116,31 @@ def _references(node: Node, bound: frozenset[str]) -> Iterator[Reference]:
         for argument in arguments:
             yield from _references(argument, inner)
         return
+    if (reached := _reached_by_get(node)) is not None:
+        name, fields = reached
+        if name.name not in bound and name.name not in TYPE_NAMES:
+            yield Reference(path=fields, offset=name.start)
+            for argument in children_of(node)[2:]:
+                yield from _references(argument, bound)
+            return
     for child in children_of(node):
         yield from _references(child, bound)
+
+
+def _reached_by_get(node: Node) -> tuple[Name, tuple[str, ...]] | None:
+    """The fixed path that ``get(a.b, "c.d")`` reads: up to the first position in a list."""
+    match node:
+        case Call(function="get", target=None, arguments=(value, Literal(kind="text", text=text), *_)):
+            below, path = fixed_path(value), text_of_literal(text)
+        case _:
+            return None
+    if below is None or path is None:
+        return None
+    try:
+        fields = tuple(takewhile(lambda step: isinstance(step, str), path_steps(path)))
+    except ValueError:
+        return None
+    return below[0], (*below[1], *map(str, fields))
 
 
 def _calls(node: Node) -> Iterator[FunctionUse]:

@@ -20,9 +20,7 @@ STRING = re.compile(
     re.DOTALL,
 )
 _SPACE = re.compile(r"(?:[ \t\r\n\f]+|//[^\n]*)*")
-_NUMBER = re.compile(
-    r"0x[0-9a-fA-F]+[uU]?|(?:[0-9]+\.[0-9]+|\.[0-9]+|[0-9]+)(?:[eE][+-]?[0-9]+)?[uU]?"
-)
+_NUMBER = re.compile(r"0x[0-9a-fA-F]+[uU]?|(?:[0-9]+\.[0-9]+|\.[0-9]+|[0-9]+)(?:[eE][+-]?[0-9]+)?[uU]?")
 _WORD = re.compile(r"[_a-zA-Z][_a-zA-Z0-9]*|`[a-zA-Z0-9_.\-/ ]+`")
 _SYMBOL = re.compile(r"&&|\|\||[<>=!]=|[-+*/%!<>?:.,()\[\]{}]")
 
@@ -175,6 +173,7 @@ class _Parser:
         return self.take()
 
     def expression(self) -> Node:
+        start = self.token.start
         condition = self.binary(0)
         if not self.is_at("?"):
             return condition
@@ -182,86 +181,74 @@ class _Parser:
         first = self.binary(0)
         self.need(":")
         second = self.expression()
-        return _operator("?:", mark, (condition, first, second))
+        return self.operator("?:", mark, (condition, first, second), start)
+
+    def operator(self, sign: str, token: Token, operands: tuple[Node, ...], start: int) -> Call:
+        """An operator's node from ``start`` to the last token read, so that it covers the brackets around operands."""
+        return Call(
+            start=start,
+            end=self.tokens[self.index - 1].end,
+            function=sign,
+            arguments=operands,
+            name_at=token.start,
+            at=token.start,
+            is_operator=True,
+        )
 
     def binary(self, level: int) -> Node:
         if level == len(_BINARY):
             return self.unary()
+        start = self.token.start
         node = self.binary(level + 1)
         while self.is_at(*_BINARY[level]):
             sign = self.take()
-            node = _operator(sign.text, sign, (node, self.binary(level + 1)))
+            node = self.operator(sign.text, sign, (node, self.binary(level + 1)), start)
         return node
 
     def unary(self) -> Node:
         if not self.is_at("!", "-"):
             return self.member()
         sign = self.take()
-        operand = self.unary()
-        return Call(
-            start=sign.start,
-            end=operand.end,
-            function=sign.text,
-            arguments=(operand,),
-            name_at=sign.start,
-            at=sign.start,
-            is_operator=True,
-        )
+        return self.operator(sign.text, sign, (self.unary(),), sign.start)
 
     def member(self) -> Node:
+        start = self.token.start
         node = self.primary()
         while True:
             if self.is_at("."):
-                node = self.selected(node)
+                node = self.selected(node, start)
             elif self.is_at("["):
-                node = self.indexed(node)
+                node = self.indexed(node, start)
             elif self.is_at("{") and _is_type_name(node):
                 node = self.message(node)
             else:
                 return node
 
-    def selected(self, operand: Node) -> Node:
+    def selected(self, operand: Node, start: int) -> Node:
         dot = self.need(".")
         optional = self.took("?")
         word = self.word()
         if self.is_at("(") and not optional:
-            return self.call(word, operand)
+            return self.call(word, operand, start)
         name = word.text.strip("`")
         if optional:
-            literal = Literal(start=word.start, end=word.end, kind="text", text=repr(name))
-            return Call(
-                start=operand.start,
-                end=word.end,
-                function=".?",
-                arguments=(operand, literal),
-                name_at=dot.start,
-                at=dot.start,
-                is_operator=True,
-            )
-        return Select(start=operand.start, end=word.end, operand=operand, field=name, field_at=word.start)
+            field = Literal(start=word.start, end=word.end, kind="text", text=f'"{name}"')
+            return self.operator(".?", dot, (operand, field), start)
+        return Select(start=start, end=word.end, operand=operand, field=name, field_at=word.start)
 
-    def indexed(self, operand: Node) -> Node:
+    def indexed(self, operand: Node, start: int) -> Node:
         bracket = self.need("[")
-        optional = self.took("?")
+        sign = "[?]" if self.took("?") else "[]"
         key = self.expression()
-        end = self.need("]").end
-        return Call(
-            start=operand.start,
-            end=end,
-            function="[?]" if optional else "[]",
-            arguments=(operand, key),
-            name_at=bracket.start,
-            at=bracket.start,
-            is_operator=True,
-        )
+        self.need("]")
+        return self.operator(sign, bracket, (operand, key), start)
 
-    def call(self, word: Token, target: Node | None) -> Node:
+    def call(self, word: Token, target: Node | None, start: int) -> Node:
         bracket = self.need("(")
         arguments = tuple(self.listed(")"))
-        end = self.tokens[self.index - 1].end
         return Call(
-            start=word.start if target is None else target.start,
-            end=end,
+            start=start,
+            end=self.tokens[self.index - 1].end,
             function=word.text,
             arguments=arguments,
             target=target,
@@ -302,7 +289,7 @@ class _Parser:
         if word.text in _CONSTANTS:
             return Literal(start=start, end=word.end, kind="constant", text=word.text)
         if self.is_at("("):
-            return self.call(word, None)
+            return self.call(word, None, start)
         return Name(start=start, end=word.end, name=word.text)
 
     def mapping(self, start: int) -> Node:
@@ -334,18 +321,6 @@ class _Parser:
         if self.token.kind != "word":
             raise SyntaxTrouble(self.token.start)
         return self.take()
-
-
-def _operator(sign: str, token: Token, operands: tuple[Node, ...]) -> Call:
-    return Call(
-        start=operands[0].start,
-        end=operands[-1].end,
-        function=sign,
-        arguments=operands,
-        name_at=token.start,
-        at=token.start,
-        is_operator=True,
-    )
 
 
 def _is_type_name(node: Node) -> bool:

@@ -9,6 +9,7 @@ from workflows.expressions import engine
 from workflows.expressions.bounds import WORK_LIMIT, work_bound
 from workflows.expressions.errors import BadExpression
 from workflows.expressions.inputs import inputs_for, look_up
+from workflows.expressions.loops import PIECE, evaluate_in_pieces
 from workflows.expressions.programs import Program, compile_template
 from workflows.jsonvalue import NotStorable, text_of
 
@@ -76,7 +77,9 @@ def _compile(source: Any, references: set[tuple[str, ...]]) -> tuple[Any, bool]:
         return _compile_text(source, references)
     if isinstance(source, Mapping):
         compiled = {key: _compile(member, references) for key, member in source.items()}
-        return {key: template for key, (template, _) in compiled.items()}, all(is_fixed for _, is_fixed in compiled.values())
+        return {key: template for key, (template, _) in compiled.items()}, all(
+            is_fixed for _, is_fixed in compiled.values()
+        )
     if isinstance(source, (list, tuple)):
         items = [_compile(item, references) for item in source]
         return [template for template, _ in items], all(is_fixed for _, is_fixed in items)
@@ -100,9 +103,7 @@ def _render(template: Any, names: Mapping[str, Any], escape: Escape | None) -> A
         value = _run(template, names)
         return escape(value) if escape is not None and isinstance(value, str) else value
     if isinstance(template, _Text):
-        return "".join(
-            part if isinstance(part, str) else _text_in_text(part, names, escape) for part in template.parts
-        )
+        return "".join(part if isinstance(part, str) else _text_in_text(part, names, escape) for part in template.parts)
     if isinstance(template, dict):
         return {key: _render(member, names, escape) for key, member in template.items()}
     if isinstance(template, list):
@@ -114,12 +115,22 @@ def _run(program: Program, names: Mapping[str, Any]) -> Any:
     if program.plain_path is not None:
         return look_up(program.source, program.plain_path, names)
     inputs = inputs_for(program.inputs, names)
-    if not program.is_harmless and work_bound(program.tree, inputs) > WORK_LIMIT:
-        raise BadExpression(
-            f'The expression "{program.source}" failed: with values of this size it could take too much time or '
-            "memory; use `collect` or a step."
+    return engine.evaluate(program.source, inputs) if program.is_harmless else _run_bounded(program, inputs)
+
+
+def _run_bounded(program: Program, inputs: Mapping[str, Any]) -> Any:
+    bound = work_bound(program.tree, inputs)
+    if bound.longest_loop > PIECE and program.spread:
+        if work_bound(program.tree, inputs, program.spread).work <= WORK_LIMIT:
+            return evaluate_in_pieces(program.source, program.tree, inputs)
+    elif bound.work <= WORK_LIMIT:
+        return engine.evaluate(program.source, inputs)
+    raise BadExpression(
+        engine.sentence(
+            program.source,
+            "with values of this size it could take too much time or memory; use `collect` or a step",
         )
-    return engine.evaluate(program.source, inputs)
+    )
 
 
 def _text_in_text(program: Program, names: Mapping[str, Any], escape: Escape | None) -> str:

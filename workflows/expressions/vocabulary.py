@@ -30,14 +30,18 @@ _OPTIONAL = (
 
 FUNCTIONS = frozenset((*_OWN, *_STANDARD, *_STRINGS, *_MATH, *_OPTIONAL))
 #: Functions that are only ever written before their bracket, never after a dot.
-PLAIN_FUNCTIONS = frozenset((*_OWN, "int", "uint", "double", "string", "bytes", "bool", "timestamp", "duration", "dyn", "type", "has"))
+PLAIN_FUNCTIONS = frozenset(
+    (*_OWN, "int", "uint", "double", "string", "bytes", "bool", "timestamp", "duration", "dyn", "type", "has")
+)
 
 _SAME_VALUE = "Expressions give the same value on every evaluation. "
 _TIME = f"{_SAME_VALUE}Use run.started_at or a step that prints the time."
 _RANDOM = f"{_SAME_VALUE}Use run.id or a step that prints a random value."
 _OUTSIDE = f"{_SAME_VALUE}Use a step that prints what is needed."
 _HINTS = {
-    **dict.fromkeys(("now", "today", "date", "time", "datetime", "utcnow", "current_time", "currentTime", "clock"), _TIME),
+    **dict.fromkeys(
+        ("now", "today", "date", "time", "datetime", "utcnow", "current_time", "currentTime", "clock"), _TIME
+    ),
     **dict.fromkeys(("random", "rand", "randint", "uuid", "uuid4", "choice", "shuffle"), _RANDOM),
     **dict.fromkeys(("env", "getenv", "environ", "read", "open", "file", "fetch", "http", "exec", "shell"), _OUTSIDE),
     "secret": "Secrets cannot be read in expressions; use `{ secret: NAME }` in env, headers or auth.",
@@ -60,7 +64,7 @@ def advice_for(name: str) -> str:
         return _HINTS[name]
     if name in _OTHER_NAMES:
         return f'Did you mean "{_OTHER_NAMES[name]}"?'
-    close = get_close_matches(name, sorted(FUNCTIONS), n=1, cutoff=0.7)
+    close = get_close_matches(name, sorted(FUNCTIONS | _OTHER_NAMES.keys()), n=1, cutoff=0.7)
     if close:
-        return f'Did you mean "{close[0]}"?'
+        return f'Did you mean "{_OTHER_NAMES.get(close[0], close[0])}"?'
     return f"Functions: those of CEL, and {', '.join(_OWN)}."

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 from workflows.expressions.errors import TemplateProblem
+from workflows.expressions.syntax import STRING
 
 _HINT = "Check for a missing operand, quote or parenthesis."
 _END = "unexpected end"
@@ -23,7 +24,9 @@ def unreadable(source: str, errors: tuple[tuple[int, int, str], ...]) -> Templat
     if not source:
         return TemplateProblem("E401", 'The expression "" cannot be read: it is empty.', _HINT)
     if line < 1:
-        return TemplateProblem("E401", f'The expression "{_shown(source)}" cannot be read: {_placeless(text)}.', _too_deep_hint(text))
+        return TemplateProblem(
+            "E401", f'The expression "{_shown(source)}" cannot be read: {_placeless(text)}.', _too_deep_hint(text)
+        )
     at = _position(source, line, column)
     reason, hint = _reason(source, at, text)
     return TemplateProblem(
@@ -37,7 +40,7 @@ def _reason(source: str, at: int, text: str) -> tuple[str, str]:
     if (found := re.match(r"reserved identifier: (\w+)", text)) is not None:
         return f'"{found[1]}" is a reserved word', "Choose another name."
     if text.startswith("invalid "):
-        return f'{_token(source, at)} is not a number CEL can hold', "Whole numbers have 64 bits."
+        return f"{_token(source, at)} is not a number CEL can hold", "Whole numbers have 64 bits."
     if "variable name must be a simple identifier" in text:
         return "expected the name of a variable", "Write e.g. `list.map(x, x + 1)`."
     if at >= len(source):
@@ -47,13 +50,17 @@ def _reason(source: str, at: int, text: str) -> tuple[str, str]:
 
 def _unknown_token(source: str, at: int) -> tuple[str, str]:
     character = source[at : at + 1]
-    if character in "\"'" and character:
-        return "the text that begins here has no end or an unknown escape, found", "Check the quotes and backslashes."
+    if not character:
+        return _END, _HINT
+    if character in "\"'":
+        if STRING.match(source, at) is None:
+            return "quote that is not closed", _HINT
+        return "unknown escape in the text", "Write a backslash as `\\\\`."
     if character == "=":
         return 'unexpected "="', 'Compare with "==".'
     if character in "&|":
-        return f'unexpected "{character}"', f'Write "{character * 2}".'
-    return f'unexpected "{character}"' if character else _END, _HINT
+        return f'unexpected "{character}"', f'Write "{character * 2}" for "{"and" if character == "&" else "or"}".'
+    return f'unexpected "{character}"', _HINT
 
 
 def _word_hint(source: str, at: int) -> str:
