@@ -23,13 +23,20 @@ NOW_MS: dict[str, str] = {
 
 
 class DatabaseNow(Func):
-    """The database's present moment in Unix milliseconds, for ``filter``, ``update``, ``annotate`` and ``create``."""
+    """The database's present moment in Unix milliseconds, for ``filter``, ``update``, ``annotate`` and ``create``.
+
+    A moment given beside it needs ``Value(moment, output_field=BigIntegerField())``: a bare ``Value`` of that size is
+    sent to PostgreSQL as a 32-bit integer and silently cut.
+    """
 
     output_field = BigIntegerField()  # type: ignore[assignment]  # declared the way Django's own functions do
     arity = 0
 
-    def as_sql(self, compiler: SQLCompiler, connection: BaseDatabaseWrapper, **extra: Any) -> tuple[str, list[Any]]:
-        return NOW_MS[connection.vendor], []
+    def as_sqlite(self, compiler: SQLCompiler, connection: BaseDatabaseWrapper, **extra: Any) -> Any:
+        return self.as_sql(compiler, connection, template=NOW_MS["sqlite"], **extra)
+
+    def as_postgresql(self, compiler: SQLCompiler, connection: BaseDatabaseWrapper, **extra: Any) -> Any:
+        return self.as_sql(compiler, connection, template=NOW_MS["postgresql"], **extra)
 
 
 def now_sql(using: str = DEFAULT_DB_ALIAS) -> str:

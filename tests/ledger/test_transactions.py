@@ -22,6 +22,7 @@ from workflows.ledger.transactions import (
     after_commit,
     ledger_transaction,
     require_ledger_transaction,
+    run_single_statement,
 )
 from workflows.models.guard import OutsideLedgerError
 from workflows.stores.failures import StoreFailureKind
@@ -360,3 +361,50 @@ def test_the_limits_of_a_session_end_together_before_a_lease_does() -> None:
         "idle_in_transaction_session_timeout": 15_000,
     }
     assert sum(limits.values()) < 60_000
+
+
+def test_a_single_statement_is_a_transaction_of_its_own() -> None:
+    def write() -> int:
+        require_ledger_transaction()
+        return Group.objects.filter(name="a").update(name="b")
+
+    add_group(name="a")
+    assert run_single_statement(write, verb="rename", already_mine=lambda: None) == 1
+    assert group_names() == ["b"]
+
+
+def insert_group(name: str) -> int:
+    with connection.cursor() as cursor:
+        cursor.execute("INSERT INTO auth_group (name) VALUES (%s)", [name])
+        return cursor.rowcount
+
+
+@pytest.mark.store("postgresql")
+def test_a_single_statement_whose_reply_is_lost_is_found_again(proxy: Proxy) -> None:
+    """DB.2"""
+    bodies: list[int] = []
+
+    def write() -> int:
+        bodies.append(1)
+        proxy.lose_the_reply_to(b"INSERT")
+        return insert_group("mine")
+
+    answer = run_single_statement(write, verb="add", already_mine=lambda: Group.objects.count() or None)
+    assert (answer, proxy.replies_lost, bodies) == (1, 1, [1])
+    assert group_names() == ["mine"]
+
+
+@pytest.mark.store("postgresql")
+def test_a_single_statement_on_a_connection_that_died_while_idle_runs_again(proxy: Proxy) -> None:
+    """DB.2"""
+    bodies: list[int] = []
+
+    def write() -> int:
+        bodies.append(1)
+        if len(bodies) == 1:
+            proxy.swallow(b"INSERT")
+        return insert_group("once")
+
+    answer = run_single_statement(write, verb="add", already_mine=lambda: Group.objects.count() or None)
+    assert (answer, bodies) == (1, [1, 1])
+    assert group_names() == ["once"]

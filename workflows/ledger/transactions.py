@@ -30,7 +30,8 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import ParamSpec, TypeVar, overload
+from dataclasses import dataclass
+from typing import Any, Generic, ParamSpec, TypeVar, overload
 
 import django.db
 from django.db import DEFAULT_DB_ALIAS, connections, transaction
@@ -47,6 +48,7 @@ __all__ = [
     "ledger_transaction",
     "require_ledger_transaction",
     "run_ledger_transaction",
+    "run_single_statement",
 ]
 
 logger = logging.getLogger(__name__)
@@ -105,7 +107,7 @@ def ledger_transaction(verb: Callable[Arguments, Answer], /) -> Callable[Argumen
 
 @overload
 def ledger_transaction(
-    *, already_mine: Callable[..., object], using: str = DEFAULT_DB_ALIAS
+    *, already_mine: Callable[..., Answer | None], using: str = DEFAULT_DB_ALIAS
 ) -> Callable[[Callable[Arguments, Answer]], Callable[Arguments, Answer]]: ...
 
 
@@ -113,7 +115,7 @@ def ledger_transaction(
     verb: Callable[Arguments, Answer] | None = None,
     /,
     *,
-    already_mine: Callable[..., object] | None = None,
+    already_mine: Callable[..., Any] | None = None,
     using: str = DEFAULT_DB_ALIAS,
 ) -> Callable[Arguments, Answer] | Callable[[Callable[Arguments, Answer]], Callable[Arguments, Answer]]:
     """Make a function a ledger verb: its body runs as one durable transaction (see the head of this file).
@@ -131,7 +133,7 @@ def ledger_transaction(
             return run_ledger_transaction(
                 functools.partial(body, *args, **kwargs),
                 verb=body.__name__,
-                already_mine=lookup,  # type: ignore[arg-type]  # the lookup answers what the verb answers
+                already_mine=lookup,
                 using=using,
             )
 
@@ -151,14 +153,46 @@ def run_ledger_transaction(
 
     Raises ``store.contended`` and ``store.unavailable`` (Refusal); whatever ``body`` raises passes unchanged.
     """
-    connection = connections[using]
-    _refuse_nesting(connection, verb)
+    work = _Work(body=body, verb=verb, already_mine=already_mine, is_single_statement=False)
+    return _run(connections[using], work)
+
+
+def run_single_statement(
+    body: Callable[[], Answer],
+    *,
+    verb: str,
+    already_mine: Callable[[], Answer | None],
+    using: str = DEFAULT_DB_ALIAS,
+) -> Answer:
+    """Run ``body``, which executes exactly one writing statement, and let the statement be the transaction.
+
+    This saves the round trips of BEGIN and COMMIT. Every statement whose reply is lost may have been committed, so
+    ``already_mine`` always decides. Unlike a transaction the statement is repeated when the old session is known to
+    have ended and nothing of it is there: otherwise every connection that died while it was idle would cost a step.
+
+    Raises what ``run_ledger_transaction`` raises.
+    """
+    work = _Work(body=body, verb=verb, already_mine=already_mine, is_single_statement=True)
+    return _run(connections[using], work)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Work(Generic[Answer]):
+    body: Callable[[], Answer]
+    verb: str
+    already_mine: Callable[[], Answer | None] | None
+    is_single_statement: bool
+
+
+def _run(connection: BaseDatabaseWrapper, work: _Work[Answer]) -> Answer:
+    _refuse_nesting(connection, work.verb)
     queue = queue_for(connection) if connection.vendor == "sqlite" else None
     repetitions, deadline = 0, time.monotonic() + _wait_s(connection)
     while True:
         attempt = _Transaction()
         try:
-            answer = _run_once(connection, queue, body, attempt)
+            answer = _run_once(connection, queue, work, attempt)
+            break
         except django.db.Error as error:
             failure = classify(error)
             if failure.kind is StoreFailureKind.OTHER:
@@ -166,12 +200,12 @@ def run_ledger_transaction(
             if failure.kind is StoreFailureKind.CONNECTION_LOST:
                 connection.close()
                 if attempt.committing:
-                    answer = _settle_lost_commit(connection, attempt, verb, already_mine, error)
-                    break
+                    found = _find_lost_commit(connection, attempt, work, error)
+                    if found is not None:
+                        answer = found
+                        break
             _pause_or_refuse(failure, repetitions, deadline, queue, error)
             repetitions += 1
-        else:
-            break
     attempt.publish()
     return answer
 
@@ -179,21 +213,26 @@ def run_ledger_transaction(
 def _refuse_nesting(connection: BaseDatabaseWrapper, verb: str) -> None:
     # the atomic block that Django's TestCase wraps around a test does not count, as for durable blocks
     blocks = connection.atomic_blocks
-    if _current.get() is not None or (blocks and not blocks[-1]._from_testcase):
+    if _current.get() is not None or (blocks and not getattr(blocks[-1], "_from_testcase", False)):
         raise NestedLedgerTransactionError(f"{verb} opens a transaction of its own and was called inside one.")
 
 
 def _run_once(
-    connection: BaseDatabaseWrapper, queue: WriteQueue | None, body: Callable[[], Answer], attempt: _Transaction
+    connection: BaseDatabaseWrapper, queue: WriteQueue | None, work: _Work[Answer], attempt: _Transaction
 ) -> Answer:
     if queue is not None:
         queue.enter(_wait_s(connection))
     current_token, writing_token = _current.set(attempt), writing.set(True)
     try:
+        if work.is_single_statement:
+            connection.ensure_connection()
+            attempt.session = _session_of(connection)
+            attempt.committing = True
+            return work.body()
         with transaction.atomic(using=connection.alias, durable=True):
             if queue is None:
                 attempt.session = _session_of(connection)
-            answer = body()
+            answer = work.body()
             attempt.committing = True
         return answer
     finally:
@@ -227,27 +266,28 @@ def _pause_or_refuse(
     raise refusal from error
 
 
-def _settle_lost_commit(
-    connection: BaseDatabaseWrapper,
-    attempt: _Transaction,
-    verb: str,
-    already_mine: Callable[[], Answer | None] | None,
-    error: django.db.Error,
-) -> Answer:
-    """The answer of a verb whose COMMIT got no reply, if its traces are found; otherwise ``store.unavailable``."""
+def _find_lost_commit(
+    connection: BaseDatabaseWrapper, attempt: _Transaction, work: _Work[Answer], error: django.db.Error
+) -> Answer | None:
+    """The answer of a verb whose COMMIT got no reply, if its traces are found.
+
+    None: nothing was written and the body may run again. Everything else is ``store.unavailable``.
+    """
     ended = _session_has_ended(connection, attempt.session)
-    found = already_mine() if already_mine is not None else None
+    found = work.already_mine() if work.already_mine is not None else None
     if found is not None:
         return found
-    certain = ended and already_mine is not None
+    is_certain = ended and work.already_mine is not None
+    if is_certain and work.is_single_statement:
+        return None
     raise Refusal(
         "store.unavailable",
         detail=(
-            f"the connection broke while {verb} was being committed, "
-            + ("and nothing of it was written" if certain else "and whether it was written is not known")
+            f"the connection broke while {work.verb} was being committed, "
+            + ("and nothing of it was written" if is_certain else "and whether it was written is not known")
         ),
-        advice="Try again." if certain else "Look at what is there before trying again.",
-        commit_unknown=not certain,
+        advice="Try again." if is_certain else "Look at what is there before trying again.",
+        commit_unknown=not is_certain,
     ) from error
 
 
