@@ -79,6 +79,7 @@ def _analysed(hole: Hole, *, is_whole_text: bool) -> ExpressionInfo:
         problem = unreadable(source, ((1, trouble.at + 1, "unexpected text"),))
     else:
         calls = calls_of(tree)
+        unknown = (_unknown(call, offset) for call in calls)
         return ExpressionInfo(
             source=source,
             offset=offset,
@@ -90,7 +91,7 @@ def _analysed(hole: Hole, *, is_whole_text: bool) -> ExpressionInfo:
                 )
                 for each in calls
             ),
-            problems=tuple(problem for call in calls if (problem := _unknown(call, offset)) is not None),
+            problems=tuple(each for each in unknown if each is not None),
             tree=tree,
         )
     moved = TemplateProblem(problem.code, problem.message, problem.hint, offset + problem.offset)

@@ -1,4 +1,4 @@
-"""What an expression is given: only the parts of the names that it reads, as plain values the CEL library can convert."""
+"""What an expression is given: the parts of the names that it reads, as values the CEL library can convert."""
 
 from __future__ import annotations
 

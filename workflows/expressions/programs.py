@@ -20,7 +20,8 @@ class Program:
     """An expression that can be evaluated.
 
     ``paths`` are the longest fixed paths it reads, ``inputs`` the same without those that another one contains.
-    ``plain_path`` is set when the expression is nothing but such a path and needs no CEL at all. An expression that is not ``is_harmless`` needs its work bounded before each evaluation.
+    ``plain_path`` is set when the expression is nothing but such a path and needs no CEL at all. One that is not
+    ``is_harmless`` needs its work bounded before each evaluation; ``spread`` says which loops can be taken in pieces.
     """
 
     source: str

@@ -20,7 +20,7 @@ class Literal:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Hole:
-    """An expression; ``source`` is trimmed and begins at ``offset`` of the text. ``opened_at`` is where ``${`` stands."""
+    """An expression; ``source`` is trimmed and begins at ``offset`` of the text, its ``${`` at ``opened_at``."""
 
     source: str
     offset: int

@@ -25,7 +25,7 @@ _MATH = tuple(
 )  # fmt: skip
 _OPTIONAL = (
     "optional.of", "optional.ofNonZeroValue", "optional.none", "hasValue", "value", "or", "orValue", "optMap",
-    "optFlatMap", "first", "last", "unwrapOpt", "optional.unwrap",
+    "optFlatMap", "first", "last", "unwrapOpt",
 )  # fmt: skip
 
 FUNCTIONS = frozenset((*_OWN, *_STANDARD, *_STRINGS, *_MATH, *_OPTIONAL))

@@ -1,7 +1,7 @@
 """The strict JSON reader of the doors: parameters, answers and API bodies.
 
-The standard decoder reads well-formed text; only when it meets a repeated key, a mistake or a nesting deeper than it can
-follow is the text read again, slowly, by a scanner that knows lines and columns.
+The standard decoder reads well-formed text; only when it meets a repeated key, a mistake or a nesting deeper than it
+can follow is the text read again, slowly, by a scanner that knows lines and columns.
 """
 
 from __future__ import annotations

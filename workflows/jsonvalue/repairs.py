@@ -11,17 +11,15 @@ REPLACEMENT = "\ufffd"
 
 def clean_text(text: str | bytes) -> tuple[str, bool]:
     """Text that can be stored, and whether something was replaced. Bytes are read as UTF-8."""
-    replaced = False
     if isinstance(text, bytes):
         try:
-            text = text.decode()
+            return clean_text(text.decode())
         except UnicodeDecodeError:
-            text = text.decode(errors="replace")
-            replaced = True
+            return clean_text(text.decode(errors="replace"))[0], True
     if text.isascii() and "\0" not in text:
-        return text, replaced
+        return text, False
     cleaned, count = BROKEN_CHARACTER.subn(REPLACEMENT, text)
-    return cleaned, replaced or count > 0
+    return cleaned, count > 0
 
 
 def repair(value: Any) -> tuple[Any, bool]:

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
-from json.decoder import scanstring
 from typing import Any
 
 _SPACE = re.compile(r"[ \t\r\n]*")
 _NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?")
 _WORD = re.compile(r"[A-Za-z_][A-Za-z_0-9]*")
+#: The standard decoder, asked for one quoted text at a time.
+_texts = json.JSONDecoder()
 _CONSTANTS = {
     "true": True,
     "false": False,
@@ -117,7 +119,7 @@ class _Scanner:
             return False
         closing = "}" if isinstance(container, dict) else "]"
         if self.text[self.at : self.at + 1] != ",":
-            raise self.bad(f'expected "," or "{closing}", found {self.shown()}', "Check for a missing comma or bracket.")
+            raise self.bad(f'expected "," or "{closing}", found {self.shown()}', "Check commas and brackets.")
         comma = self.at
         self.at += 1
         self.skip()
@@ -162,13 +164,12 @@ class _Scanner:
     def string(self) -> str:
         start = self.at
         try:
-            text, self.at = scanstring(self.text, start + 1, True)
-        except ValueError as error:
-            position = getattr(error, "pos", start)
-            reason = str(getattr(error, "msg", error))
-            if reason.startswith("Unterminated"):
+            text, self.at = _texts.raw_decode(self.text, start)
+        except json.JSONDecodeError as error:
+            position = error.pos
+            if error.msg.startswith("Unterminated"):
                 raise self.bad("this text has no closing quote", "Add the missing quote.", start) from None
-            if reason.startswith("Invalid control character"):
+            if error.msg.startswith("Invalid control character"):
                 code = ord(self.text[position])
                 raise self.bad(
                     f"the text contains the control character U+{code:04X}",
@@ -176,7 +177,7 @@ class _Scanner:
                     position,
                 ) from None
             raise self.bad("the text contains an unknown escape", "Write a backslash as \\\\.", position) from None
-        return text
+        return str(text)
 
     def skip(self) -> None:
         found = _SPACE.match(self.text, self.at)
