@@ -154,7 +154,7 @@ class TaskFunction:
             raise ArgumentError(f"{self.name}: an annotation names something unknown: {error}.") from None
         rest = next((p.name for p in self.signature.parameters.values() if p.kind is p.VAR_KEYWORD), None)
         for name in given:
-            if name not in adapters and rest is None or name in self._context_names:
+            if (name not in adapters and rest is None) or name in self._context_names:
                 problems.append(f'there is no argument "{name}"; {self._expected()}')
         for name, parameter in self.signature.parameters.items():
             if name in self._context_names:

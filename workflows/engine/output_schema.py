@@ -13,8 +13,10 @@ from workflows.jsonvalue import canonical
 SHOWN_MISMATCHES = 3
 
 
-def schema_mismatch(schema: Mapping[str, Any] | bool | None, value: Any) -> str | None:
+def schema_mismatch(schema: Mapping[str, Any] | bool | None, value: Any, *, of: str = "step") -> str | None:
     """What is wrong with ``value`` by ``schema``, as one sentence naming the place; None when nothing is.
+
+    ``of`` says in the sentence whose schema it is.
 
     References to other documents are refused: a result must not depend on what a network answers.
     """
@@ -23,13 +25,13 @@ def schema_mismatch(schema: Mapping[str, Any] | bool | None, value: Any) -> str 
     try:
         validator = _validator(canonical(schema))
     except (jsonschema_rs.ValidationError, jsonschema_rs.ReferencingError, ValueError) as error:
-        return f"The schema of the step cannot be used: {_first_line(error)}."
+        return f"The schema of the {of} cannot be used: {_first_line(error)}."
     errors = [error for _, error in zip(range(SHOWN_MISMATCHES + 1), validator.iter_errors(value), strict=False)]
     if not errors:
         return None
     told = "; ".join(_describe(error) for error in errors[:SHOWN_MISMATCHES])
     more = " (and more)" if len(errors) > SHOWN_MISMATCHES else ""
-    return f"The output does not fit the schema of the step: {told}{more}."
+    return f"The output does not fit the schema of the {of}: {told}{more}."
 
 
 @lru_cache(maxsize=256)

@@ -167,7 +167,7 @@ class EffectPool:
             self._changed.notify_all()
             return self._changed.wait_for(lambda: self._workers == 0 and not self._abandoned, timeout=wait_seconds)
 
-    # ---- threads (called with the lock held unless said otherwise) ----------------------------------------------------
+    # ---- threads (called with the lock held unless said otherwise) ---------------------------------------------------
 
     def _start_worker_if_needed(self) -> None:
         if self._workers >= min(self._threads, len(self._live)):
@@ -226,7 +226,7 @@ class EffectPool:
             return stopped_result(reason, detail=" It had not begun.")
         assert job.secrets is not None
         try:
-            result = job.kind.execute(job.context)
+            result: object = job.kind.execute(job.context)
         except EffectCancelled as error:
             reason = job.stop.reason()
             return exception_result(error) if reason is None else stopped_result(reason)
@@ -296,9 +296,10 @@ def _deliver(job: _Job, result: Result, *, late: bool = False) -> None:
 def _settlement(result: Result, reason: str | None) -> Result:
     """What an attempt ends with that was stopped for ``reason`` and returned in time.
 
-    A success after the timeout or the cancel does not count (it is kept as a late result); one during a shutdown does.
+    A success after the timeout does not count; it is delivered once more as a late result. One after a cancel or during
+    a shutdown is the truth about the effect, and the engine decides what it means.
     """
-    if reason is None or (reason == "shutdown" and result.failure is None):
+    if reason is None or (reason != "timeout" and result.failure is None):
         return result
     if result.failure is not None and result.failure.code in _STOP_CODES:
         return result

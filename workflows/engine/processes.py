@@ -1,8 +1,8 @@
 """Runs one program for a step: own session, bounded memory, never hanging, nothing left behind.
 
 The program is started behind a gate: a shell that waits for one line on standard input before it becomes the program.
-Between start and that line the supervisor is told of the process group, so there is no moment at which a worker could be
-killed and leave a program running that nobody knows of.
+Between start and that line the supervisor is told of the process group, so there is no moment at which a worker could
+be killed and leave a program running that nobody knows of.
 
 Both outputs are drained as they come. What exceeds the limits is counted and dropped. When the main process ends, what
 is left of its group is killed and reading ends within a bounded time, whoever still holds the pipes.
@@ -201,7 +201,9 @@ class _Running:
     """One started program and its three pipes."""
 
     def __init__(self, process: subprocess.Popen[bytes], command: Command) -> None:
-        assert process.stdin is not None and process.stdout is not None and process.stderr is not None
+        assert process.stdin is not None
+        assert process.stdout is not None
+        assert process.stderr is not None
         self._process = process
         self._group = process.pid
         self._mark = command.mark

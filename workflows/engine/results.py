@@ -7,10 +7,10 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from workflows.engine.contract import Result
+from workflows.engine.contract import INTERRUPTED, Result
+from workflows.engine.output_schema import schema_mismatch
 from workflows.errors import FAILURES, Failure
 from workflows.jsonvalue import NotStorable, clean_text, repair, store
-from workflows.engine.output_schema import schema_mismatch
 
 MIB = 1024 * 1024
 OUTPUT_LIMIT = MIB
@@ -19,26 +19,32 @@ TRACE_LIMIT = 16 * 1024
 
 _OWN_FILES = str(Path(__file__).parent.parent)
 
+#: Reason of a stop → outcome, failure code, message.
 _STOPPED = {
-    "timeout": ("timeout", "The step took longer than its timeout and was stopped."),
-    "cancelled": ("cancelled", "The step was cancelled while it ran."),
-    "shutdown": ("crashed", "The worker was shut down while the step ran."),
+    "timeout": ("timed_out", "timeout", "The step took longer than its timeout and was stopped."),
+    "cancelled": ("cancelled", "cancelled", "The step was cancelled while it ran."),
+    "shutdown": (INTERRUPTED, "crashed", "The worker was shut down while the step ran."),
 }
 
 
-def failure_result(code: str, message: str, *, exit_code: int | None = None, log: str = "") -> Result:
-    """A failed attempt with the default outcome of its code. The message is made storable and short."""
+def failure_result(
+    code: str, message: str, *, outcome: str | None = None, exit_code: int | None = None, log: str = ""
+) -> Result:
+    """A failed attempt, with the default outcome of its code. The message is made storable and short."""
     text, repaired = clean_text(message)
-    failure = Failure(code=code, message=short(text))
     return Result(
-        outcome=FAILURES[code].outcome, failure=failure, exit_code=exit_code, log=log, repaired=repaired
+        outcome=outcome or FAILURES[code].outcome,
+        failure=Failure(code=code, message=short(text)),
+        exit_code=exit_code,
+        log=log,
+        repaired=repaired,
     )
 
 
 def stopped_result(reason: str, *, exit_code: int | None = None, log: str = "", detail: str = "") -> Result:
     """An attempt that was ended from outside: ``timeout``, ``cancelled`` or ``shutdown``."""
-    code, message = _STOPPED[reason]
-    return failure_result(code, f"{message}{detail}", exit_code=exit_code, log=log)
+    outcome, code, message = _STOPPED[reason]
+    return failure_result(code, f"{message}{detail}", outcome=outcome, exit_code=exit_code, log=log)
 
 
 def output_result(
@@ -56,8 +62,7 @@ def output_result(
     try:
         stored = store(value, limit=OUTPUT_LIMIT)
     except NotStorable as error:
-        where = f" (at {error.path})" if error.path else ""
-        return failure_result(error.code, f"The output cannot be stored{where}: {error}", exit_code=exit_code, log=log)
+        return failure_result(error.code, f"The output cannot be stored: {error}", exit_code=exit_code, log=log)
     mismatch = schema_mismatch(schema, value)
     if mismatch is not None:
         return failure_result("invalid_output", mismatch, exit_code=exit_code, log=log)

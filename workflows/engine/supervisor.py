@@ -101,7 +101,8 @@ class Supervisor:
                 raise RuntimeError("The supervisor process ended as soon as it was started.")
 
     def _send(self, line: str) -> bool:
-        assert self._process is not None and self._process.stdin is not None
+        assert self._process is not None
+        assert self._process.stdin is not None
         data = memoryview(f"{line}\n".encode("utf-8", "surrogateescape"))
         try:
             while data:

@@ -42,7 +42,7 @@ def marked_processes(marks: Iterable[str]) -> list[int]:
     if not wanted:
         return []
     try:
-        names = os.listdir("/proc")
+        names = os.listdir("/proc")  # noqa: PTH208 - pathlib would double the time this program takes to start
     except OSError:
         return []
     own = os.getpid()
@@ -51,7 +51,7 @@ def marked_processes(marks: Iterable[str]) -> list[int]:
         if not name.isdigit() or int(name) == own:
             continue
         try:
-            with open(f"/proc/{name}/environ", "rb") as file:
+            with open(f"/proc/{name}/environ", "rb") as file:  # noqa: PTH123
                 entries = frozenset(file.read().split(b"\0"))
         except OSError:
             continue
@@ -125,7 +125,7 @@ def supervise(source: int) -> None:
             break
         watch.feed(data)
     # A process that was between fork and exec when the worker died shows its mark only a moment later.
-    for pause in (0.0, 0.05, 0.2, 0.75):
+    for pause in (0.0, 0.05, 0.2, 0.75) if watch.groups else ():
         time.sleep(pause)
         watch.kill()
 

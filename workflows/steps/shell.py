@@ -11,12 +11,12 @@ from typing import Any
 
 from workflows.engine.contract import Effect, EffectContext, Entered, Entry, Result
 from workflows.engine.processes import CannotStart, Command, Finished, mark_of, run_process
+from workflows.engine.results import failure_result, output_result, short, stopped_result
 from workflows.engine.secrets import AttemptSecrets, Masker, SecretMissing
 from workflows.engine.workspaces import WorkspaceRefused, folder_below
 from workflows.expressions import BadExpression, Value
 from workflows.jsonvalue import clean_text, text_of
 from workflows.steps.entering import effect, failed, kind_of_value
-from workflows.engine.results import failure_result, output_result, short, stopped_result
 from workflows.steps.shell_output import UnusableOutput, log_of, parse_output
 
 #: Linux refuses an argument or a variable of 128 KiB; this leaves room for the name.

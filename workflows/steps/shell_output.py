@@ -6,9 +6,9 @@ import json
 from typing import Any, NoReturn
 
 from workflows.engine.processes import STDOUT_LIMIT, Finished
+from workflows.engine.results import MIB, OUTPUT_LIMIT
 from workflows.engine.secrets import Masker
 from workflows.jsonvalue import canonical, clean_text, repair
-from workflows.engine.results import MIB, OUTPUT_LIMIT
 
 LOG_LIMIT = MIB
 
@@ -94,7 +94,8 @@ def _text(text: str, finished: Finished, *, cut: bool) -> str:
     if not cut and _json_size(text) <= OUTPUT_LIMIT:
         return text
     mark = f"\n… cut: standard output was {finished.stdout_size:,} bytes"
-    return _fitting(text, OUTPUT_LIMIT - _json_size(mark)) + mark
+    # Both texts are counted with their quotes, and only one pair stays.
+    return _fitting(text, OUTPUT_LIMIT + 2 - _json_size(mark)) + mark
 
 
 def _lines(text: str, finished: Finished, *, cut: bool) -> list[str]:

@@ -5,13 +5,13 @@ from __future__ import annotations
 import asyncio
 import copy
 import inspect
-from collections.abc import Mapping
 from typing import Any
 
 from django.db import connections
 from pydantic_core import PydanticSerializationError, to_jsonable_python
 
-from workflows.engine.contract import EffectCancelled, EffectContext, Entered, Entry, Result
+from workflows.engine.contract import EffectCancelled, EffectContext, Entered, Entry, Missing, Result
+from workflows.engine.results import exception_result, failure_result, output_result, short
 from workflows.engine.secrets import AttemptSecrets, SecretMissing
 from workflows.engine.workspaces import WorkspaceRefused
 from workflows.expressions import BadExpression
@@ -19,7 +19,6 @@ from workflows.functions import ArgumentError, Outcome, Registry, TaskContext, T
 from workflows.jsonvalue import clean_text
 from workflows.statuses import Access
 from workflows.steps.entering import effect, kind_of_value
-from workflows.engine.results import exception_result, failure_result, output_result, short
 
 #: A line of progress is for the eye.
 PROGRESS_LIMIT = 500
@@ -36,13 +35,17 @@ class TaskKind:
     def enter(self, entry: Entry) -> Entered:
         """What the function declared when the run was published decides, not what it declares today."""
         options = entry.step.options
-        arguments = entry.evaluate(options["with"]) if options.get("with") is not None else {}
-        if not isinstance(arguments, Mapping):
+        name = options["call"]
+        function = self._functions.get(name)
+        if function is None:
+            return Missing(what="task function", name=name, step=entry.step.id)
+        arguments = {} if options.get("with") is None else entry.evaluate(options["with"])
+        if not isinstance(arguments, dict):
             raise BadExpression(f'"with" must be a mapping, but it is {kind_of_value(arguments)}.')
-        declared = entry.frozen or self._declaration(options["call"])
+        declared = entry.frozen.get("functions", {}).get(name, function.declaration)
         return effect(
             entry,
-            {"call": options["call"], "with": dict(arguments)},
+            {"call": name, "with": arguments},
             access=declared.get("access", Access.WRITE),
             idempotent=declared.get("idempotent", False),
         )
@@ -68,10 +71,6 @@ class TaskKind:
         finally:
             close_connections()
         return _result(function, context, value, secrets)
-
-    def _declaration(self, name: str) -> Mapping[str, Any]:
-        function = self._functions.get(name)
-        return {} if function is None else function.declaration
 
 
 def _call(function: TaskFunction, context: EffectContext, secrets: AttemptSecrets) -> Any:
@@ -115,7 +114,8 @@ def _result(function: TaskFunction, context: EffectContext, value: Any, secrets:
         if outcome != "ok" and outcome not in function.outcomes:
             declared = ", ".join(function.outcomes) or "none"
             return failure_result(
-                "task_error", f'{function.name} returned the outcome "{outcome}", which it does not declare ({declared}).'
+                "task_error",
+                f'{function.name} returned the outcome "{outcome}", which it does not declare ({declared}).',
             )
     try:
         value = _as_json(value)

@@ -7,7 +7,7 @@ Waiting for a signal comes with control messages of runs; until then a plan that
 from __future__ import annotations
 
 import re
-from datetime import datetime, timedelta, timezone
+from datetime import UTC, datetime, timedelta
 
 from workflows.definitions.durations import DurationError, parse_duration
 from workflows.engine.contract import Entered, Entry, Settled, Sleep
@@ -17,10 +17,8 @@ from workflows.steps.entering import kind_of_value
 ELAPSED = "elapsed"
 
 #: RFC 3339, section 5.6.
-_POINT = re.compile(
-    r"(\d{4}-\d{2}-\d{2})[Tt ](\d{2}:\d{2}):(\d{2})(?:\.(\d+))?([Zz]|[+-]\d{2}:\d{2})", re.ASCII
-)
-_EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
+_POINT = re.compile(r"(\d{4}-\d{2}-\d{2})[Tt ](\d{2}:\d{2}):(\d{2})(?:\.(\d+))?([Zz]|[+-]\d{2}:\d{2})", re.ASCII)
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 class WaitKind:
