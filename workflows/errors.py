@@ -200,7 +200,8 @@ class FailureRule:
     """What a failure code means for retries.
 
     ``uncertain``: the effect may have happened, so a repetition keeps the dispatch id.
-    ``retryable``: a policy may name it. ``outcome``: what the visit ends with when nothing repairs it.
+    ``retryable``: a policy may name it; ``crashed`` only counts where it is named.
+    ``outcome``: what the visit ends with when nothing repairs it.
     """
 
     uncertain: bool = False
@@ -216,7 +217,7 @@ FAILURES: dict[str, FailureRule] = {
     "network": FailureRule(uncertain=True, retryable=True),
     "http_status": FailureRule(retryable=True),
     "rate_limited": FailureRule(retryable=True),
-    "invalid_output": FailureRule(),
+    "invalid_output": FailureRule(retryable=True),
     "refused": FailureRule(retryable=True, outcome="refused"),
     "child_failed": FailureRule(retryable=True),
     "items_failed": FailureRule(retryable=True),

@@ -103,8 +103,8 @@ RUN_MOVES: dict[RunStatus, frozenset[RunStatus]] = {
     },
     RunStatus.SUCCEEDED: frozenset(),
     RunStatus.CANCELLED: frozenset(),
-    RunStatus.FAILED: frozenset({RunStatus.RUNNING}),
-    RunStatus.ABANDONED: frozenset({RunStatus.RUNNING}),
+    RunStatus.FAILED: frozenset({RunStatus.QUEUED}),
+    RunStatus.ABANDONED: frozenset({RunStatus.QUEUED}),
 }
 
 ATTEMPT_MOVES: dict[AttemptStatus, frozenset[AttemptStatus]] = {

@@ -117,7 +117,7 @@ def ledger_transaction(
     *,
     already_mine: Callable[..., Any] | None = None,
     using: str = DEFAULT_DB_ALIAS,
-) -> Callable[Arguments, Answer] | Callable[[Callable[Arguments, Answer]], Callable[Arguments, Answer]]:
+) -> Any:
     """Make a function a ledger verb: its body runs as one durable transaction (see the head of this file).
 
     ``already_mine`` is called with the verb's arguments after a lost COMMIT; it answers the verb's result or None.
@@ -130,12 +130,10 @@ def ledger_transaction(
         @functools.wraps(body)
         def run(*args: Arguments.args, **kwargs: Arguments.kwargs) -> Answer:
             lookup = functools.partial(already_mine, *args, **kwargs) if already_mine is not None else None
-            return run_ledger_transaction(
-                functools.partial(body, *args, **kwargs),
-                verb=body.__name__,
-                already_mine=lookup,
-                using=using,
+            answer: Answer = run_ledger_transaction(
+                functools.partial(body, *args, **kwargs), verb=body.__name__, already_mine=lookup, using=using
             )
+            return answer
 
         return run
 

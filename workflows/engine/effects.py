@@ -1,0 +1,103 @@
+"""Effects: starts the attempts of admitted visits in the pool, and stops them (DESIGN §5)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import cast
+
+from workflows.definitions.plan import Plan
+from workflows.engine.contract import EffectContext, EffectKind, Kinds
+from workflows.engine.draft import Admission
+from workflows.engine.pool import Delivery, EffectPool, Stop
+from workflows.engine.secrets import read_secret
+from workflows.engine.supervisor import Supervisor
+from workflows.engine.workspaces import Workspaces
+from workflows.facts import RunIdentity
+
+Token = tuple[int, int, int]
+
+
+class Effects:
+    """The effects of one worker: a pool of threads, the supervisor of their processes, the workspaces."""
+
+    def __init__(self, kinds: Kinds, *, pool: EffectPool, supervisor: Supervisor, workspaces: Workspaces) -> None:
+        self.kinds = kinds
+        self.pool = pool
+        self.supervisor = supervisor
+        self.workspaces = workspaces
+
+    def start(
+        self,
+        admission: Admission,
+        plan: Plan,
+        identity: RunIdentity,
+        deliver: Callable[[Delivery], None],
+        progress: Callable[[int, int, str], None],
+    ) -> None:
+        """Start the effect of a committed admission; its result goes to ``deliver``."""
+        visit, attempt, step = admission.visit, admission.attempt, admission.step
+        stop = Stop()
+        context = EffectContext(
+            run_id=identity.id,
+            workflow=identity.workflow,
+            step=step,
+            path=visit_path(visit.scope, step.id, visit.round or 1),
+            visit=visit.number,
+            round=visit.round or 1,
+            attempt=visit.attempts + 1,
+            dispatch_id=attempt.dispatch_id,
+            index=admission.scope.index,
+            inputs=admission.effect.inputs,
+            env=plan.env,
+            secrets=read_secret,
+            workspace=lambda: self.workspaces.path(identity.id),
+            deadline=None,
+            stop=stop.event,
+            stop_reason=stop.reason,
+            groups=self.supervisor,
+            progress=lambda text: progress(identity.id, visit.number, text),
+        )
+        self.pool.submit(
+            cast(EffectKind, self.kinds[step.kind]),
+            context,
+            token=(identity.id, visit.number, attempt.number),
+            stop=stop,
+            timeout_ms=admission.effect.timeout_ms,
+            deliver=deliver,
+        )
+
+    @staticmethod
+    def key_of(delivery: Delivery) -> tuple[int, int]:
+        """(visit, attempt) of a delivery."""
+        _, visit, attempt = cast(Token, delivery.token)
+        return visit, attempt
+
+    def stop_visit(self, run_id: int, visit: int, reason: str) -> None:
+        for token in self._tokens(run_id):
+            if token[1] == visit:
+                self.pool.stop(token, reason)
+
+    def stop_run(self, run_id: int, reason: str) -> None:
+        for token in self._tokens(run_id):
+            self.pool.stop(token, reason)
+
+    def abort_run(self, run_id: int) -> None:
+        """The lease is lost: stop everything of the run now."""
+        self.stop_run(run_id, "shutdown")
+
+    def still_running(self, run_id: int, visit: int) -> bool:
+        """Whether a function of this visit was settled and has not returned yet."""
+        return any(cast(Token, token)[:2] == (run_id, visit) for token in self.pool.abandoned())
+
+    def _tokens(self, run_id: int) -> list[Token]:
+        return [token for token in map(_as_token, self.pool.running()) if token[0] == run_id]
+
+
+def _as_token(token: object) -> Token:
+    return cast(Token, token)
+
+
+def visit_path(scope: str, step: str, round: int) -> str:
+    """The path of a visit: ``deploy[3]/roll_out``, with ``#2`` after a step entered again."""
+    own = step if round == 1 else f"{step}#{round}"
+    return f"{scope}/{own}" if scope else own

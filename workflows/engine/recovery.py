@@ -1,0 +1,145 @@
+"""Recovery: what becomes of an attempt whose owner is gone, and of what a person says about it (BEHAVIOURS ADM 5, 6)."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from workflows.definitions.plan import StepPlan
+from workflows.engine import closing, entering, settling
+from workflows.engine.contract import Result
+from workflows.engine.draft import Draft, failure_text
+from workflows.engine.retries import next_attempt
+from workflows.errors import Failure
+from workflows.facts import AttemptRow, ScopeRow, VisitRow
+from workflows.jsonvalue import store
+from workflows.statuses import Access, AttemptStatus, ScopePhase, WaitsFor
+
+
+def recover(draft: Draft) -> None:
+    """Interrupt every running attempt of a former owner; what may be repeated becomes ready again."""
+    for scope in draft.live_scopes():
+        if scope.phase != ScopePhase.EFFECT or scope.visit is None:
+            continue
+        visit = draft.visit(scope.visit)
+        attempt = draft.attempts(visit.number)[-1]
+        if attempt.status != AttemptStatus.RUNNING or attempt.epoch == draft.facts.epoch:
+            continue
+        if closing.is_cancelled(draft, scope):
+            settling.cancel_attempt(draft, scope, visit, attempt, None)
+        else:
+            interrupt(draft, scope, visit, attempt, reason="owner_lost")
+
+
+def interrupt(
+    draft: Draft, scope: ScopeRow, visit: VisitRow, attempt: AttemptRow, *, reason: str, log: str = ""
+) -> None:
+    """End an attempt of which nobody knows whether its effect happened.
+
+    A read or idempotent step is repeated with the same dispatch id, and so is a write whose ``retry`` names
+    ``crashed``; any other write parks its scope until a person says what happened.
+    """
+    step = draft.plan.steps[visit.step]
+    draft.begin_revision()
+    failure = Failure(code="crashed", message="The worker ended while this attempt was running.")
+    uncertain = visit.access == Access.WRITE
+    attempt = draft.close_attempt(
+        attempt,
+        versioned=True,
+        status=AttemptStatus.INTERRUPTED.value,
+        error=failure_text(failure),
+        log_digest=draft.keep_log(log),
+        marks='["uncertain"]' if uncertain else "[]",
+    )
+    draft.event("step_interrupted", visit=visit.number, attempt=attempt.number, step=step.id, reason=reason)
+    if not uncertain or is_idempotent(step, draft.facts.identity.frozen):
+        draft.change_scope(scope, phase=ScopePhase.READY.value)
+        return
+    retry = next_attempt(
+        step.retry,
+        code="crashed",
+        access=visit.access,
+        counts=visit.retries,
+        seed=f"{draft.facts.identity.id}:{visit.number}:{attempt.number}",
+    )
+    if retry is not None:
+        draft.change_visit(visit, retries=retry.counts)
+        settling.wait_for_retry(draft, scope, retry.wait_ms)
+        return
+    draft.change_scope(scope, phase=ScopePhase.WAITING.value, waits_for=WaitsFor.RECONCILE.value, wake_at_ms=None)
+
+
+def is_idempotent(step: StepPlan, frozen: Any) -> bool:
+    """Whether the receiver of the effect deduplicates by the dispatch id, by the file or the function's declaration."""
+    if step.idempotent is not None:
+        return step.idempotent
+    declared = frozen.get("functions", {}).get(step.options.get("call"), {})
+    return bool(declared.get("idempotent", False))
+
+
+def carry_out(draft: Draft, scope: ScopeRow) -> None:
+    """Carry out what a person has decided about the attempt a scope is parked for, if somebody has."""
+    assert scope.visit is not None
+    visit = draft.visit(scope.visit)
+    attempt = draft.attempts(visit.number)[-1]
+    if not attempt.authorization:
+        return
+    decision = json.loads(attempt.authorization)
+    if decision["decision"] == "did_not":
+        entering.enter_again(draft, scope)
+        return
+    draft.begin_revision()
+    result = told_result(draft, decision)
+    attempt = settling.close(draft, attempt, result, marks=("entered",))
+    if decision["decision"] == "stop":
+        finish_stopped(draft, scope, visit, attempt, result)
+    else:
+        settling.conclude(draft, scope, visit, attempt, result)
+
+
+def finish_stopped(draft: Draft, scope: ScopeRow, visit: VisitRow, attempt: AttemptRow, result: Result) -> None:
+    """*Stop* fails the visit for good: no policy repeats it."""
+    settling.finish(
+        draft,
+        scope,
+        draft.plan.steps[visit.step],
+        visit,
+        outcome="failed",
+        failure=result.failure,
+        attempts=visit.attempts + 1,
+        attempt=attempt.number,
+    )
+
+
+def told_result(draft: Draft, decision: dict[str, Any]) -> Result:
+    """The result of an attempt as a person entered it."""
+    if decision["decision"] == "stop":
+        message = f"{decision['actor']} stopped it after the worker ended: {decision['reason']}"
+        return Result(outcome="failed", failure=Failure(code="crashed", message=message))
+    failure = decision.get("failure")
+    digest = decision.get("output")
+    return Result(
+        outcome=decision["outcome"],
+        output=store(draft.payload(digest)) if digest is not None else None,
+        failure=Failure(code=failure["code"], message=failure["message"]) if failure else None,
+        exit_code=decision.get("exit_code"),
+    )
+
+
+def poison(draft: Draft, crashes: int) -> None:
+    """End a run whose driver keeps dying at one visit; nothing of it is executed any more, closing steps included."""
+    draft.begin_revision()
+    message = f"The worker that drove this run died {crashes} times in a row without getting any further."
+    for scope in draft.live_scopes():
+        if scope.visit is not None:
+            for attempt in draft.attempts(scope.visit):
+                if attempt.status == AttemptStatus.RUNNING:
+                    draft.close_attempt(
+                        attempt, versioned=True, status=AttemptStatus.INTERRUPTED.value, marks='["uncertain"]'
+                    )
+        if scope.path:
+            draft.change_scope(scope, phase=ScopePhase.ENDED.value, waits_for="", wake_at_ms=None)
+    root = draft.scopes[""]
+    error = closing.ListFailure(code="run.poisoned", step=root.step or None, message=message, visit=root.visit)
+    closing.set_closing(draft, {"status": "failed", "error": error.as_json()})
+    closing.finish_run(draft, root)

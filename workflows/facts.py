@@ -1,0 +1,191 @@
+"""What is known about a run: the rows a decision is made from, as plain values.
+
+Attribute names equal column names, so the ledger writes these values without translation. The scheduler reads them
+through :class:`Facts` and never changes one; a decision makes new ones.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from datetime import datetime
+from typing import Any, Protocol
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunState:
+    """The columns of a run that its driver decides about. Texts hold canonical JSON, "" where there is nothing."""
+
+    status: str
+    reasons: str = "[]"
+    held: str = ""
+    closing: str = ""
+    output_digest: str | None = None
+    error: str = ""
+    started_at: datetime | None = None
+    ended_at: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunIdentity:
+    """What never changes during a run."""
+
+    id: int
+    workflow: str
+    started_by: str
+    created_at: datetime
+    params: Mapping[str, Any]
+    frozen: Mapping[str, Any]
+    engine_version: int = 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScopeRow:
+    path: str
+    kind: str
+    section: str
+    phase: str
+    step: str = ""
+    visit: int | None = None
+    last_step: str = ""
+    waits_for: str = ""
+    wake_at_ms: int | None = None
+    parent_visit: int | None = None
+    index: int | None = None
+    key: str = ""
+    outcome: str = ""
+    output_digest: str | None = None
+    revision_created: int = 1
+    inherited: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VisitRow:
+    number: int
+    scope: str
+    step: str
+    round: int | None
+    kind: str
+    access: str
+    status: str
+    revision_created: int
+    started_at: datetime
+    outcome: str = ""
+    output_digest: str | None = None
+    error: str = ""
+    exit_code: int | None = None
+    attempts: int = 0
+    retries: str = ""
+    reopened: int = 0
+    revision_settled: int | None = None
+    ended_at: datetime | None = None
+    inherited: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AttemptRow:
+    visit: int
+    number: int
+    dispatch_id: str
+    input_hash: str
+    status: str
+    epoch: int
+    worker: str
+    revision_created: int
+    started_at: datetime
+    outcome: str = ""
+    output_digest: str | None = None
+    late_outcome: str = ""
+    late_output_digest: str | None = None
+    error: str = ""
+    log_digest: str | None = None
+    digest: str = ""
+    marks: str = "[]"
+    authorization: str = ""
+    revision_settled: int | None = None
+    ended_at: datetime | None = None
+    inherited: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EventRow:
+    sequence: int
+    revision: int
+    type: str
+    at: datetime
+    actor: str = ""
+    visit: int | None = None
+    attempt: int | None = None
+    payload: str = "{}"
+    inherited: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VersionRow:
+    revision: int
+    table: str
+    key: str
+    row: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PayloadRow:
+    digest: str
+    text: str
+    size: int
+    media_type: str = "application/json"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ControlRow:
+    """A control message that is waiting to be carried out."""
+
+    sequence: int
+    request_id: str
+    kind: str
+    payload: str
+    sender: str
+
+
+def column_names(row: type) -> tuple[str, ...]:
+    """The columns of a row class, in a fixed order."""
+    return tuple(field.name for field in fields(row))
+
+
+class Facts(Protocol):
+    """What the scheduler may look at. Reading never changes anything; a miss is filled from the rows."""
+
+    identity: RunIdentity
+    state: RunState
+    revision: int
+    next_event: int
+    visits: int
+    epoch: int
+    worker: str
+    active_ms: int
+
+    def scopes(self) -> Mapping[str, ScopeRow]:
+        """The scopes that have not ended, by path."""
+        ...
+
+    def variables(self, path: str) -> Mapping[str, Any]: ...
+
+    def visit(self, number: int) -> VisitRow:
+        """A visit that is open, or was when its scope was last at it."""
+        ...
+
+    def attempts(self, visit: int) -> tuple[AttemptRow, ...]:
+        """All attempts of an open visit, in order."""
+        ...
+
+    def settled(self, scope: str, step: str) -> VisitRow | None:
+        """The latest settled visit of a step in a scope."""
+        ...
+
+    def refused(self, scope: str, step: str) -> VisitRow | None:
+        """The latest refused entry of a step in a scope."""
+        ...
+
+    def payload(self, digest: str) -> Any:
+        """The value of a payload."""
+        ...

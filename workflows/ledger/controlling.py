@@ -1,0 +1,97 @@
+"""Controls: what people say to a run without its lease. Accepted here, carried out by its driver (BEHAVIOURS CTL)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from workflows.clock import database_now_ms
+from workflows.errors import Refusal
+from workflows.jsonvalue import canonical, digest
+from workflows.ledger.listeners import announce
+from workflows.ledger.records import compact, record_event, record_version
+from workflows.ledger.transactions import ledger_transaction
+from workflows.models import ControlMessage, Lease, Run
+from workflows.statuses import ControlKind, RunStatus
+
+MOST_PENDING = 128
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Accepted:
+    """``sequence`` is the event number of the acceptance; ``new`` False: this request was accepted before."""
+
+    run_id: int
+    sequence: int
+    new: bool
+    driven: bool
+
+
+@ledger_transaction
+def send(
+    *,
+    run_id: int,
+    kind: ControlKind,
+    payload: Mapping[str, Any],
+    request_id: str,
+    sender: str,
+    now: datetime,
+    now_ms: int | None = None,
+) -> Accepted:
+    """Accept a control message.
+
+    1. Under the run's lock: the same request id with the same content is the stored message, whatever the run's
+       status is now.
+    2. A finished run takes none; a run that closes takes no first cancel, and a second cancel changes nothing.
+    3. The message, its event and one revision are written, and the run is woken. A cancel of a run that nobody
+       drives sets ``closing`` at once.
+
+    Loses with ``run.not_found``, ``control.conflict``, ``run.terminal``, ``control.too_many``.
+    """
+    run = Run.objects.lock(run_id)
+    moment_ms = database_now_ms() if now_ms is None else now_ms
+    driven = Lease.objects.is_live(run_id, now=moment_ms)
+    text = canonical({"kind": str(kind), "payload": dict(payload)})
+    stored = _stored_before(run, kind, request_id, digest(text))
+    if stored is not None:
+        return Accepted(run_id=run_id, sequence=stored.sequence, new=False, driven=driven)
+    _refuse_when_over(run, kind)
+    sequence = record_event(run, "control_accepted", at=now, actor=sender, kind=str(kind))
+    ControlMessage.objects.create(
+        run=run,
+        request_id=request_id,
+        kind=kind,
+        payload=canonical(dict(payload)),
+        digest=digest(text),
+        sender=sender,
+        sequence=sequence,
+        accepted_at=now,
+    )
+    columns: dict[str, Any] = {"controls_accepted": run.controls_accepted + 1, "wake_at_ms": moment_ms}
+    if kind == ControlKind.CANCEL and not driven:
+        columns["closing"] = compact({"by": sender, "status": str(RunStatus.CANCELLED)})
+        record_version(run, "run", "", {"closing": columns["closing"]})
+    Run.objects.change(run, **columns)
+    announce(run_id, run.revision)
+    return Accepted(run_id=run_id, sequence=sequence, new=True, driven=driven)
+
+
+def _stored_before(run: Run, kind: ControlKind, request_id: str, content: str) -> ControlMessage | None:
+    messages = ControlMessage.objects.filter(run=run)
+    same: ControlMessage | None = messages.filter(request_id=request_id).first()
+    if same is not None and same.digest != content:
+        raise Refusal("control.conflict", run=run.pk, request_id=request_id)
+    if same is None and kind == ControlKind.CANCEL and not (run.is_final and run.status != RunStatus.CANCELLED):
+        same = messages.filter(kind=kind).first()
+    return same
+
+
+def _refuse_when_over(run: Run, kind: ControlKind) -> None:
+    if run.is_final:
+        raise Refusal("run.terminal", run=run.pk, status=run.status)
+    if run.closing and kind == ControlKind.CANCEL:
+        raise Refusal("run.terminal", run=run.pk, status="closing")
+    if run.controls_accepted - run.controls_seen >= MOST_PENDING:
+        raise Refusal("control.too_many", run=run.pk, limit=MOST_PENDING)

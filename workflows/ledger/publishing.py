@@ -1,0 +1,217 @@
+"""Publish: a run appears whole or not at all; and the versions of workflows (BEHAVIOURS PUB, PLAN)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+from django.db import IntegrityError, transaction
+
+from workflows.errors import Refusal
+from workflows.facts import RunState, ScopeRow, column_names
+from workflows.jsonvalue import Stored, canonical
+from workflows.ledger.listeners import announce
+from workflows.ledger.records import compact
+from workflows.ledger.transactions import ledger_transaction
+from workflows.models import Event, Lease, Payload, Plan, RowVersion, Run, Scope, ScopeVars, Workflow
+from workflows.statuses import RunStatus, ScopeKind, ScopePhase, Section
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Publication:
+    """Everything a run is made of. ``commit_id`` is random; ``first_step`` is where the main steps begin."""
+
+    plan_id: int
+    params: Stored
+    frozen: Mapping[str, Any]
+    first_step: str
+    started_by: str
+    commit_id: str
+    now: datetime
+    title: str = ""
+    origin: str = "cli"
+    key: str | None = None
+    priority: int = 0
+    engine_version: int = 1
+    extra: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Published:
+    """``created`` False: the key named a run that was there already."""
+
+    run_id: int
+    created: bool
+
+
+def _find_mine(publication: Publication) -> Published | None:
+    run = Run.objects.filter(last_commit=publication.commit_id).values_list("pk", flat=True).first()
+    return Published(run_id=run, created=True) if run is not None else None
+
+
+@ledger_transaction(already_mine=_find_mine)
+def publish(publication: Publication) -> Published:
+    """Make a run: row, lease, root scope, variables, first event and first versions, together.
+
+    1. The idempotency key is looked up: same plan and parameters → the existing run.
+    2. The parameters become a payload; run, lease, root scope and its variables are inserted at revision 1.
+    3. ``run_started`` is event 1; it carries ids and the status, no title and no parameters.
+
+    Loses with ``run.key_conflict``; a start with the same key that commits first is found by the unique constraint.
+    """
+    plan = Plan.objects.select_related("workflow").get(pk=publication.plan_id)
+    existing = _existing(plan, publication)
+    if existing is not None:
+        return existing
+    store_payloads([publication.params])
+    try:
+        with transaction.atomic():
+            run = Run.objects.create(**_run_columns(plan, publication))
+    except IntegrityError:
+        existing = _existing(plan, publication)
+        if existing is None:
+            raise
+        return existing
+    _insert_beginning(run, publication)
+    announce(run.pk, 1)
+    return Published(run_id=run.pk, created=True)
+
+
+def _existing(plan: Plan, publication: Publication) -> Published | None:
+    if publication.key is None:
+        return None
+    runs = Run.objects.filter(workflow_id=plan.workflow_id, idempotency_key=publication.key)
+    run = runs.select_related("plan").first()
+    if run is None:
+        return None
+    if run.plan.hash == plan.hash and run.params_digest == publication.params.digest:
+        return Published(run_id=run.pk, created=False)
+    raise Refusal(
+        "run.key_conflict",
+        key=publication.key,
+        workflow=plan.workflow.name,
+        run=run.pk,
+        known=_fingerprint(run.plan.hash, run.params_digest),
+        given=_fingerprint(plan.hash, publication.params.digest),
+    )
+
+
+def _fingerprint(plan_hash: str, params_digest: str) -> str:
+    return f"plan {plan_hash[:12]} with parameters {params_digest[:12]}"
+
+
+def _run_columns(plan: Plan, publication: Publication) -> dict[str, Any]:
+    return {
+        "workflow_id": plan.workflow_id,
+        "plan": plan,
+        "title": publication.title,
+        "params_digest": publication.params.digest,
+        "frozen": canonical(dict(publication.frozen)),
+        "engine_version": publication.engine_version,
+        "priority": publication.priority,
+        "started_by": publication.started_by,
+        "origin": publication.origin,
+        "idempotency_key": publication.key,
+        "created_at": publication.now,
+        "last_commit": publication.commit_id,
+        **publication.extra,
+    }
+
+
+def _insert_beginning(run: Run, publication: Publication) -> None:
+    scope = ScopeRow(
+        path="",
+        kind=ScopeKind.ROOT.value,
+        section=Section.MAIN.value,
+        phase=ScopePhase.READY.value,
+        step=publication.first_step,
+    )
+    scope_columns = {name: getattr(scope, name) for name in column_names(ScopeRow)}
+    state = RunState(status=RunStatus.QUEUED.value)
+    state_columns = {name: getattr(state, name) for name in column_names(RunState)}
+    Lease.objects.create(run=run)
+    Scope.objects.create(run=run, **scope_columns)
+    ScopeVars.objects.create(run=run, path="", values="{}")
+    Event.objects.create(
+        run=run,
+        sequence=1,
+        revision=1,
+        type="run_started",
+        at=publication.now,
+        actor=publication.started_by,
+        payload=compact({"plan": run.plan_id, "status": str(RunStatus.QUEUED), "workflow": run.workflow_id}),
+    )
+    versions = {"run": state_columns, "scope": scope_columns, "scopevars": {"values": "{}"}}
+    RowVersion.objects.bulk_create(
+        RowVersion(run=run, revision=1, table=table, key="", row=compact(row)) for table, row in versions.items()
+    )
+
+
+def store_payloads(values: list[Stored]) -> None:
+    """Insert payloads that are not there yet, in the open ledger transaction."""
+    Payload.objects.bulk_create(
+        [Payload(digest=value.digest, text=value.text, size=value.size) for value in values], ignore_conflicts=True
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlanVersion:
+    """A frozen definition to store. ``private``: made by running a file, never becomes current."""
+
+    name: str
+    title: str
+    document: str
+    hash: str
+    source: str
+    created_by: str
+    now: datetime
+    private: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoredPlan:
+    plan_id: int
+    version: int | None
+    created: bool
+
+
+@ledger_transaction
+def publish_plan(plan: PlanVersion) -> StoredPlan:
+    """Store a version of a workflow; the workflow is made with its first one.
+
+    A published version becomes the current one. Publishing what is current already, or running a file again, finds
+    the version that is there. Two publications at once: one after the other, by the lock on the workflow's row.
+    """
+    workflow = _locked_workflow(plan)
+    if plan.private:
+        known = Plan.objects.filter(workflow=workflow, hash=plan.hash, version=None).first()
+    else:
+        known = workflow.current if workflow.current is not None and workflow.current.hash == plan.hash else None
+    if known is not None:
+        return StoredPlan(plan_id=known.pk, version=known.version, created=False)
+    last = Plan.objects.filter(workflow=workflow, version__isnull=False).order_by("-version").first()
+    version = None if plan.private else (last.version or 0) + 1 if last else 1
+    row = Plan.objects.create(
+        workflow=workflow,
+        version=version,
+        hash=plan.hash,
+        document=plan.document,
+        source=plan.source,
+        created_by=plan.created_by,
+        created_at=plan.now,
+    )
+    if not plan.private:
+        Workflow.objects.filter(pk=workflow.pk).update(current=row, title=plan.title)
+    return StoredPlan(plan_id=row.pk, version=version, created=True)
+
+
+def _locked_workflow(plan: PlanVersion) -> Workflow:
+    """The workflow's row, made if it is not there. Writing it locks it on both databases."""
+    Workflow.objects.bulk_create(
+        [Workflow(name=plan.name, title=plan.title, created_at=plan.now)], ignore_conflicts=True
+    )
+    Workflow.objects.filter(name=plan.name).update(name=plan.name)
+    workflow: Workflow = Workflow.objects.select_related("current").get(name=plan.name)
+    return workflow

@@ -1,0 +1,136 @@
+"""Reopen, retry now, and wake: a run that stopped goes on (BEHAVIOURS ABR.2)."""
+
+from __future__ import annotations
+
+import json
+from datetime import datetime
+from typing import Any
+
+from workflows.clock import database_now_ms, moment
+from workflows.errors import Refusal
+from workflows.ledger.listeners import announce
+from workflows.ledger.records import record_event, record_version
+from workflows.ledger.transactions import ledger_transaction
+from workflows.models import Lease, Run, Scope, Visit
+from workflows.statuses import RunStatus, ScopePhase, Section, VisitStatus, WaitsFor
+
+_VISIT_RESULT = ("status", "outcome", "output_digest", "error", "exit_code", "revision_settled", "ended_at")
+
+
+@ledger_transaction
+def reopen(*, run_id: int, actor: str, reason: str, now: datetime) -> int | None:
+    """Let a failed or abandoned run go on; returns the number of the visit that was un-settled, None if there is none.
+
+    1. Under the run's lock: it is failed or abandoned, and nobody holds its lease.
+    2. Exactly the failed visit is open again: its next try is the next attempt of the same visit; ``max_visits`` and
+       retry counts stay. A refused entry is entered anew. Where no step failed (the output did), the end is redone.
+    3. The root scope stands at that step in the main section, end time and error are cleared, the run is queued.
+
+    Loses with ``run.not_found``, ``run.not_reopenable``, ``lease.held``.
+    """
+    run = Run.objects.lock(run_id)
+    if run.status not in (RunStatus.FAILED, RunStatus.ABANDONED):
+        raise Refusal("run.not_reopenable", run=run_id, status=run.status)
+    refuse_when_driven(run)
+    visit = _failed_visit(run)
+    step, number = ("", None) if visit is None else (visit.step, visit.number)
+    if visit is not None and visit.status == VisitStatus.REFUSED:
+        number = None
+    elif visit is not None:
+        _unsettle(run, visit)
+    _stand_at(run, step, number)
+    state = {
+        "status": str(RunStatus.QUEUED),
+        "reasons": "[]",
+        "closing": "",
+        "error": "",
+        "output_digest": None,
+        "ended_at": None,
+    }
+    record_version(run, "run", "", state)
+    record_event(run, "run_reopened", at=now, actor=actor, visit=number, reason=reason[:1000])
+    Run.objects.change(run, crashes=0, crashed_at_visits=None, wake_at_ms=None, **state)
+    announce(run_id, run.revision)
+    return number
+
+
+def refuse_when_driven(run: Run) -> None:
+    lease = Lease.objects.get(run=run)
+    if lease.expires_ms > database_now_ms():
+        expires_at = moment(lease.expires_ms).isoformat("T", "seconds")
+        raise Refusal("lease.held", run=run.pk, holder=lease.owner, expires_at=expires_at)
+
+
+def _failed_visit(run: Run) -> Visit | None:
+    error = json.loads(run.error) if run.error else {}
+    if error.get("visit") is None or error.get("code") == "finally_failed":
+        return None
+    visit: Visit | None = Visit.objects.filter(run=run, number=error["visit"]).first()
+    return visit
+
+
+def _unsettle(run: Run, visit: Visit) -> None:
+    """Open a settled visit again. Its former result stays in history as the version of its settlement's revision."""
+    if not visit.reopened and visit.revision_settled is not None:
+        former = {name: getattr(visit, name) for name in _VISIT_RESULT}
+        record_version(run, "visit", str(visit.number), former, revision=visit.revision_settled)
+    changed: dict[str, Any] = {
+        "status": str(VisitStatus.OPEN),
+        "outcome": "",
+        "output_digest": None,
+        "error": "",
+        "exit_code": None,
+        "revision_settled": None,
+        "ended_at": None,
+        "reopened": visit.reopened + 1,
+    }
+    Visit.objects.filter(run=run, number=visit.number).update(**changed)
+    record_version(run, "visit", str(visit.number), changed)
+
+
+def _stand_at(run: Run, step: str, visit: int | None) -> None:
+    changed = {
+        "section": str(Section.MAIN),
+        "phase": str(ScopePhase.READY),
+        "step": step,
+        "visit": visit,
+        "waits_for": "",
+        "wake_at_ms": None,
+        "outcome": "",
+    }
+    Scope.objects.filter(run=run, path="").update(**changed)
+    record_version(run, "scope", "", changed)
+
+
+@ledger_transaction
+def hurry(*, run_id: int, actor: str, now: datetime) -> int:
+    """Retry now: end the back-off of every scope that waits for its next attempt. Returns how many there were.
+
+    Counts stay as they are. Loses with ``run.not_found``, ``run.terminal``, ``lease.held``, ``run.nothing_to_retry``.
+    """
+    run = Run.objects.lock(run_id)
+    if run.is_final:
+        raise Refusal("run.terminal", run=run_id, status=run.status)
+    refuse_when_driven(run)
+    waiting = list(Scope.objects.filter(run=run, phase=ScopePhase.WAITING, waits_for=WaitsFor.RETRY))
+    if not waiting:
+        raise Refusal("run.nothing_to_retry", run=run_id)
+    moment_ms = database_now_ms()
+    for scope in waiting:
+        Scope.objects.filter(pk=scope.pk).update(wake_at_ms=moment_ms)
+        record_version(run, "scope", scope.path, {"wake_at_ms": moment_ms})
+    record_event(run, "retry_hurried", at=now, actor=actor, scopes=len(waiting))
+    Run.objects.change(run, wake_at_ms=moment_ms)
+    announce(run_id, run.revision)
+    return len(waiting)
+
+
+@ledger_transaction
+def wake(*, run_id: int) -> bool:
+    """Let a parked run be looked at again (missing code is back); no revision. False when it has ended."""
+    run = Run.objects.lock(run_id)
+    if run.is_final:
+        return False
+    Run.objects.change(run, revisions=0, events=0, wake_at_ms=database_now_ms())
+    announce(run_id, run.revision)
+    return True

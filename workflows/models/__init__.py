@@ -1,0 +1,31 @@
+"""The nouns: one table each, with its queryset and the manager that holds the table's compare-and-swap.
+
+Columns that are hashed or compared hold canonical JSON text. Rows of one run refer to each other by
+(run, number) or (run, path), so they can be inserted in one batch and copied by a fork without renaming.
+"""
+
+from workflows.models.attempt import Attempt
+from workflows.models.control import ControlMessage
+from workflows.models.event import Event
+from workflows.models.history import RowVersion
+from workflows.models.lease import Lease
+from workflows.models.payload import Payload
+from workflows.models.run import Run
+from workflows.models.scope import Scope, ScopeVars
+from workflows.models.visit import Visit
+from workflows.models.workflow import Plan, Workflow
+
+__all__ = [
+    "Attempt",
+    "ControlMessage",
+    "Event",
+    "Lease",
+    "Payload",
+    "Plan",
+    "RowVersion",
+    "Run",
+    "Scope",
+    "ScopeVars",
+    "Visit",
+    "Workflow",
+]

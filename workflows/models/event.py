@@ -1,0 +1,28 @@
+"""Event: a numbered fact of a run, the cursor of every reader."""
+
+from __future__ import annotations
+
+from django.db import models
+
+from workflows.models.columns import RunRow
+
+
+class Event(RunRow):
+    """Numbers 1, 2, 3… without holes per run. ``payload`` is JSON ≤ 8 KiB: ids, statuses, reasons; never outputs."""
+
+    sequence = models.PositiveBigIntegerField()
+    revision = models.PositiveBigIntegerField()
+    type = models.CharField(max_length=40)
+    at = models.DateTimeField()
+    actor = models.CharField(max_length=200, default="")
+    visit = models.PositiveIntegerField(null=True)
+    attempt = models.PositiveIntegerField(null=True)
+    payload = models.TextField(default="{}")
+    inherited = models.BooleanField(default=False)
+
+    class Meta:
+        ordering = ["run", "sequence"]
+        constraints = [models.UniqueConstraint(fields=["run", "sequence"], name="event_sequence_once")]
+
+    def __str__(self) -> str:
+        return f"{self.run_id}:{self.sequence} {self.type}"
