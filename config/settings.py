@@ -96,6 +96,14 @@ TIME_ZONE = env.str("TIME_ZONE", default="UTC")
 # ---- workflows -------------------------------------------------------------------------------------------------------
 
 WORKSPACE_ROOT = Path(env.str("WORKSPACE_ROOT", default=str(WAYPOST_VAR / "workspaces"))).absolute()
+#: Directories of workflow files beside the ones that are shipped; the first one that has a name wins.
+WAYPOST_LIBRARY_DIRS = [Path(path).absolute() for path in env.list("WAYPOST_LIBRARY_DIRS", default=[])]
+WAYPOST_EFFECT_THREADS = env.int("WAYPOST_EFFECT_THREADS", default=8)
+WAYPOST_LEASE_TTL_MS = env.int("WAYPOST_LEASE_TTL_MS", default=60_000)
+WAYPOST_HEARTBEAT_MS = env.int("WAYPOST_HEARTBEAT_MS", default=15_000)
+WAYPOST_CONTROL_POLL_MS = env.int("WAYPOST_CONTROL_POLL_MS", default=1_000)
+WAYPOST_SHUTDOWN_GRACE_MS = env.int("WAYPOST_SHUTDOWN_GRACE_MS", default=10_000)
+WAYPOST_POISON_LIMIT = env.int("WAYPOST_POISON_LIMIT", default=5)
 
 # ---- logging ---------------------------------------------------------------------------------------------------------
 

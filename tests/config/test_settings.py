@@ -1,0 +1,124 @@
+"""Settings come from the environment, and docs/settings.md names every variable."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from config import databases
+from tests.processes import PROJECT
+from workflows.conf import Conf
+
+SHOW = """
+import json
+from django.conf import settings
+database = settings.DATABASES["default"]
+print(json.dumps({
+    "engine": database["ENGINE"].rpartition(".")[2],
+    "name": str(database["NAME"]),
+    "options": database["OPTIONS"],
+    "atomic": database["ATOMIC_REQUESTS"],
+    "embedded": settings.WAYPOST_USES_EMBEDDED_DATABASE,
+    "key": settings.SECRET_KEY,
+    "zone": [settings.USE_TZ, settings.TIME_ZONE],
+}))
+"""
+
+
+def settings_of(var: Path, **environment: str) -> dict[str, object]:
+    done = subprocess.run(
+        [sys.executable, "-c", SHOW],
+        capture_output=True,
+        text=True,
+        cwd=PROJECT,
+        env={"DJANGO_SETTINGS_MODULE": "config.settings", "WAYPOST_VAR": str(var), **environment},
+        check=True,
+        timeout=60,
+    )
+    assert done.stderr == ""
+    return json.loads(done.stdout)
+
+
+def test_without_an_environment_there_is_an_embedded_database(tmp_path: Path) -> None:
+    found = settings_of(tmp_path / "var")
+    assert found == {
+        "engine": "sqlite3",
+        "name": str(tmp_path / "var" / "waypost.sqlite3"),
+        "options": {
+            "init_command": "PRAGMA journal_mode=wal;PRAGMA synchronous=FULL",
+            "timeout": 30.0,
+            "transaction_mode": "IMMEDIATE",
+        },
+        "atomic": False,
+        "embedded": True,
+        "key": (tmp_path / "var" / "secret_key").read_text(),
+        "zone": [True, "UTC"],
+    }
+
+
+def test_a_web_process_waits_for_two_seconds(tmp_path: Path) -> None:
+    options = settings_of(tmp_path / "var", WAYPOST_PROCESS="web")["options"]
+    assert isinstance(options, dict)
+    assert options["timeout"] == 2.0
+
+
+def test_a_journal_mode_that_was_chosen_is_kept(tmp_path: Path) -> None:
+    options = settings_of(tmp_path / "var", WAYPOST_SQLITE_JOURNAL_MODE="delete")["options"]
+    assert isinstance(options, dict)
+    assert options["init_command"] == "PRAGMA journal_mode=delete;PRAGMA synchronous=FULL"
+
+
+def test_options_of_the_address_win_but_writers_still_take_the_lock_at_once() -> None:
+    given = {
+        "ENGINE": databases.SQLITE,
+        "NAME": "/d",
+        "OPTIONS": {"init_command": "PRAGMA journal_mode=truncate", "timeout": "7", "transaction_mode": "DEFERRED"},
+    }
+    assert databases.configure(given, process="web", journal_mode="wal")["OPTIONS"] == {
+        "init_command": "PRAGMA journal_mode=truncate",
+        "timeout": 7.0,
+        "transaction_mode": "IMMEDIATE",
+    }
+
+
+def test_postgresql_is_chosen_by_its_address(tmp_path: Path) -> None:
+    found = settings_of(tmp_path / "var", DATABASE_URL="postgres://me@db.example/waypost", SECRET_KEY="given")
+    assert (found["engine"], found["name"], found["embedded"], found["key"]) == (
+        "postgresql",
+        "waypost",
+        False,
+        "given",
+    )
+    assert found["options"] == {
+        "server_side_binding": True,
+        "prepare_threshold": 1,
+        "application_name": "waypost",
+        "options": "-c lock_timeout=10000 -c statement_timeout=25000 -c idle_in_transaction_session_timeout=15000",
+    }
+
+
+@pytest.mark.parametrize("process", ["web", "command"])
+def test_the_limits_of_a_postgresql_session_end_before_a_lease_does(process: str) -> None:
+    assert sum(databases.POSTGRESQL_TIMEOUTS_MS[process].values()) < Conf(workspace_root=Path()).lease_ttl_ms
+
+
+def test_the_defaults_of_the_environment_are_those_of_the_application() -> None:
+    source = (PROJECT / "config" / "settings.py").read_text()
+    defaults = {
+        name.lower(): int(value) for name, value in re.findall(r'env\.int\("WAYPOST_(\w+)", default=([\d_]+)\)', source)
+    }
+    conf = Conf(workspace_root=Path())
+    assert defaults == {name: getattr(conf, name) for name in defaults}
+    assert len(defaults) == 6
+
+
+def test_every_variable_is_documented() -> None:
+    source = (PROJECT / "config" / "settings.py").read_text()
+    read = set(re.findall(r'env\.\w+\(\s*"([A-Z_]+)"', source))
+    documented = set(re.findall(r"^\| `([A-Z_]+)(?:<NAME>)?` \|", (PROJECT / "docs" / "settings.md").read_text(), re.M))
+    assert read | {"WAYPOST_SECRET_"} == documented
