@@ -11,6 +11,7 @@ from collections.abc import Iterator
 import pytest
 from django.db import connection
 from django.test import TransactionTestCase
+from pytest_django import DjangoDbBlocker
 
 from tests import stores_of_tests
 from tests.processes import Processes
@@ -43,8 +44,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 @pytest.fixture(scope="session")
-def django_db_setup(django_db_setup: None, django_db_blocker: object) -> None:
-    with django_db_blocker.unblock():  # type: ignore[attr-defined]
+def django_db_setup(django_db_setup: None, django_db_blocker: DjangoDbBlocker) -> None:
+    with django_db_blocker.unblock():
         stores_of_tests.remember_baseline()
 
 

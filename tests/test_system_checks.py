@@ -7,13 +7,13 @@ from pathlib import Path
 import pytest
 from django.core.checks import Error, Warning
 from django.db import connection
-from pytest_django.fixtures import SettingsWrapper
+from pytest_django import Settings
 
 from workflows import checks
 
 
 @pytest.fixture
-def var(settings: SettingsWrapper, tmp_path: Path) -> Path:
+def var(settings: Settings, tmp_path: Path) -> Path:
     directory = tmp_path / "var"
     directory.mkdir(mode=0o700)
     settings.WAYPOST_VAR = directory
@@ -48,7 +48,7 @@ def test_files_that_others_may_use_are_named(var: Path) -> None:
     ]
 
 
-def test_a_secret_key_that_is_not_kept_is_a_warning(var: Path, settings: SettingsWrapper) -> None:
+def test_a_secret_key_that_is_not_kept_is_a_warning(var: Path, settings: Settings) -> None:
     settings.WAYPOST_MAKES_SECRET_KEY = True
     assert checks.check_secret_key_is_kept(None) == [
         Warning(
@@ -62,7 +62,7 @@ def test_a_secret_key_that_is_not_kept_is_a_warning(var: Path, settings: Setting
 
 
 @pytest.mark.usefixtures("var")
-def test_hosts_that_share_a_database_need_one_secret_key(settings: SettingsWrapper) -> None:
+def test_hosts_that_share_a_database_need_one_secret_key(settings: Settings) -> None:
     settings.WAYPOST_MAKES_SECRET_KEY = True
     assert checks.check_secret_key_is_shared(None) == []
     settings.WAYPOST_USES_EMBEDDED_DATABASE = False
@@ -71,7 +71,7 @@ def test_hosts_that_share_a_database_need_one_secret_key(settings: SettingsWrapp
 
 @pytest.mark.store("sqlite")
 def test_a_database_on_a_network_file_system_is_refused_unless_forced(
-    settings: SettingsWrapper, monkeypatch: pytest.MonkeyPatch
+    settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     name = connection.settings_dict["NAME"]
     assert checks.check_file_system(None) == []
