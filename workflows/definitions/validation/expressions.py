@@ -1,0 +1,130 @@
+"""Expressions of a file: that they can be read, fit in type, and read only what exists."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from functools import lru_cache
+from typing import Any
+
+from workflows.definitions.validation.names import Names, Use
+from workflows.definitions.validation.places import Place, texts
+from workflows.definitions.validation.report import Path, Report
+from workflows.definitions.validation.scopes import Scope
+from workflows.definitions.validation.tree import Tree
+from workflows.definitions.validation.variable_types import variable_types
+from workflows.definitions.wording import cut
+from workflows.expressions.analysis import ExpressionInfo, analyse, double_braces
+from workflows.expressions.checking import CelType, TypeProblem, static_type, type_of_field
+
+_RUN_TYPES = {f"run.{name}": CelType.STRING for name in ("workflow", "started_at")}
+_LOOKS_FIRST = ("outcome", "visits", "error", "exit_code")
+
+cached_analysis = lru_cache(maxsize=4096)(analyse)
+
+
+def check_expressions(found: Iterable[Place], tree: Tree, names: Names, report: Report) -> None:
+    """Report E401 to E416 (the rest of E41x elsewhere) for every evaluated value."""
+    checked = list(found)
+    known_types = variable_types(checked, tree)
+    for place in checked:
+        types = scope_types(place.scope, known_types)
+        for path, text in texts(place.value, place.path):
+            _check_text(text, path, place, types, names, report)
+        if place.is_condition and isinstance(place.value, str):
+            _check_condition(place, types, report)
+
+
+def scope_types(scope: Scope, variables: Mapping[tuple[int, str], CelType]) -> dict[str, CelType]:
+    """What is known about the types of the names of a scope."""
+    types = dict(_RUN_TYPES)
+    for name, declaration in scope.params.items():
+        kind = declaration.get("type") if isinstance(declaration, Mapping) else None
+        if isinstance(kind, str):
+            types[f"params.{name}"] = type_of_field(kind, optional=declaration.get("optional") is True)
+    for name, variable in scope.variables.items():
+        types[f"vars.{name}"] = variables.get((id(variable.home), name), CelType.DYN)
+    if "index" in scope.extra:
+        types["index"] = CelType.INT
+    return types
+
+
+def _check_text(
+    text: str, path: Path, place: Place, types: Mapping[str, CelType], names: Names, report: Report
+) -> None:
+    if "{" not in text:
+        return
+    for problem in double_braces(text):
+        report.add(problem.code, path, problem.message, problem.hint)
+    infos = cached_analysis(text) if "${" in text else ()
+    asked = _asked(infos, place)
+    for info in infos:
+        for problem in info.problems:
+            report.add(problem.code, path, problem.message, problem.hint)
+        keeps_null = (
+            info.is_whole_text and len(info.references) == 1 and ".".join(info.references[0].path) == info.source
+        )
+        use = Use(path=path, scope=place.scope, asked=asked, keeps_null=keeps_null)
+        before = len(report.problems)
+        for reference in info.references:
+            names.check(reference.path, use)
+        if info.tree is not None and len(report.problems) == before:
+            _check_type(info, path, types, report)
+
+
+def _asked(infos: tuple[ExpressionInfo, ...], place: Place) -> frozenset[str]:
+    """Steps that the text, or the step's own ``only_if``, asks about before it reads them."""
+    only_if = place.step.raw.get("only_if") if place.step is not None else None
+    own = cached_analysis(only_if) if isinstance(only_if, str) else ()
+    return frozenset(
+        reference.path[1]
+        for info in (*infos, *own)
+        for reference in info.references
+        if len(reference.path) > 2 and reference.path[0] == "steps" and reference.path[2] in _LOOKS_FIRST
+    ) | frozenset(
+        reference.path[1]
+        for info in infos
+        if "null" in info.source or any(call.name in ("get", "has") for call in info.calls)
+        for reference in info.references
+        if len(reference.path) > 1 and reference.path[0] == "steps"
+    )
+
+
+def _check_type(info: ExpressionInfo, path: Path, types: Mapping[str, CelType], report: Report) -> None:
+    found = static_type(info.source, types)
+    if isinstance(found, TypeProblem):
+        report.add(found.code, path, found.message, found.hint)
+
+
+def _check_condition(place: Place, types: Mapping[str, CelType], report: Report) -> None:
+    """E413 for a condition that can never be true or false."""
+    text: str = place.value
+    infos = cached_analysis(text)
+    if any(info.problems for info in infos):
+        return
+    if len(infos) == 1 and infos[0].is_whole_text:
+        found = static_type(infos[0].source, types)
+        if isinstance(found, CelType) and not found.may_be_condition:
+            _not_a_condition(place, f'"{cut(infos[0].source)}" gives {found.word}', _comparison(found), report)
+    elif infos:
+        hint = "Put the whole condition into one `${ … }`."
+        _not_a_condition(place, f'"{cut(text)}" gives text', hint, report)
+    else:
+        meant = {"yes": "true", "on": "true", "no": "false", "off": "false"}.get(text.lower(), text.lower())
+        hint = f"Write {meant} without quotes." if meant in ("true", "false") else "Write it as `${ … }`."
+        _not_a_condition(place, f'it is the text "{cut(text)}"', hint, report)
+
+
+def _not_a_condition(place: Place, but: str, hint: str, report: Report) -> None:
+    report.add("E413", place.path, f'"{place.path[-1]}" must be true or false, but {but}.', hint)
+
+
+def _comparison(found: CelType) -> str:
+    examples: dict[CelType, Any] = {
+        CelType.STRING: '`!= ""`',
+        CelType.INT: "`> 0`",
+        CelType.UINT: "`> 0u`",
+        CelType.DOUBLE: "`> 0.0`",
+        CelType.LIST: "`!= []`",
+        CelType.MAP: "`!= {}`",
+    }
+    return f"Compare it with something, e.g. {examples.get(found, '`!= null`')}."

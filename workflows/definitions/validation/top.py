@@ -1,0 +1,146 @@
+"""The keys at the top of a file: other tools' files, variables, schedules, schemas."""
+
+from __future__ import annotations
+
+import zoneinfo
+from collections.abc import Iterator, Mapping
+from functools import lru_cache
+from typing import Any
+
+import jsonschema_rs
+
+from workflows.definitions.models.values import is_name
+from workflows.definitions.suggestions import zone_like
+from workflows.definitions.validation.cron import cron_trouble
+from workflows.definitions.validation.fields import check_limits, has_type, refuse_value
+from workflows.definitions.validation.known import is_required
+from workflows.definitions.validation.names import report_parameter
+from workflows.definitions.validation.report import Path, Report
+from workflows.definitions.validation.tree import Tree
+from workflows.definitions.wording import cut, shown
+
+
+def check_top(document: Mapping[str, Any], tree: Tree, report: Report) -> None:
+    """Report E123, E127, E129, E221, E404, E504 and E505 for keys outside of steps, and for the schemas of steps."""
+    _check_variables(document, tree, report)
+    schedules = document.get("schedule")
+    for index, schedule in enumerate(schedules if isinstance(schedules, list) else []):
+        if isinstance(schedule, Mapping):
+            _check_schedule(document, schedule, ("schedule", index), report)
+    for path, schema in _schemas(document, tree):
+        _check_schema(schema, path, report)
+
+
+# ---- variables -------------------------------------------------------------------------------------------------------
+
+
+def _check_variables(document: Mapping[str, Any], tree: Tree, report: Report) -> None:
+    for path, variables in _variable_lists(document, tree):
+        for name, value in variables.items() if isinstance(variables, Mapping) else ():
+            if value is None or (isinstance(value, Mapping) and set(value) != {"value"}):
+                report.add(
+                    "E127",
+                    (*path, name),
+                    f'Variable "{name}" needs an initial value.',
+                    _variable_hint(name, value),
+                )
+
+
+def _variable_lists(document: Mapping[str, Any], tree: Tree) -> Iterator[tuple[Path, Any]]:
+    yield ("vars",), document.get("vars")
+    blocks = document.get("blocks")
+    for name, block in blocks.items() if isinstance(blocks, Mapping) else ():
+        if isinstance(block, Mapping):
+            yield ("blocks", name, "vars"), block.get("vars")
+    for step in tree.steps:
+        if step.kind == "map":
+            yield (*step.path, "vars"), step.raw.get("vars")
+
+
+def _variable_hint(name: str, value: Any) -> str:
+    if isinstance(value, Mapping) and value:
+        return f"Write `{name}: {{ value: {{ … }} }}` for a mapping."
+    return f'Write `{name}: 0`, `{name}: ""`, `{name}: []` or `{name}: {{ value: null }}`.'
+
+
+# ---- schedules -------------------------------------------------------------------------------------------------------
+
+
+def _check_schedule(document: Mapping[str, Any], schedule: Mapping[str, Any], path: Path, report: Report) -> None:
+    cron, zone = schedule.get("cron"), schedule.get("timezone")
+    if isinstance(cron, str) and (reason := cron_trouble(cron)):
+        report.add(
+            "E504",
+            (*path, "cron"),
+            f"{shown(cron)} is not a valid cron expression: {reason}.",
+            'Fields: minute hour day month weekday, e.g. "0 2 * * *" for 02:00 every day.',
+        )
+    if isinstance(zone, str) and zone not in _zones():
+        suggestion = zone_like(zone, _zones())
+        hint = f'Did you mean "{suggestion}"?' if suggestion else 'Examples: "UTC", "Europe/Berlin".'
+        report.add("E505", (*path, "timezone"), f"{shown(zone)} is not a time zone.", hint)
+    _check_schedule_params(document, schedule, path, report)
+
+
+def _check_schedule_params(
+    document: Mapping[str, Any], schedule: Mapping[str, Any], path: Path, report: Report
+) -> None:
+    declared = document.get("params", {})
+    given = schedule.get("params", {})
+    if not isinstance(declared, Mapping) or not isinstance(given, Mapping):
+        return
+    for name, declaration in declared.items():
+        if isinstance(declaration, Mapping) and is_required(declaration) and name not in given and is_name(name):
+            report.add(
+                "E129",
+                path,
+                f'This schedule gives no value for the required parameter "{name}".',
+                f"Add `params: {{ {name}: … }}` to the schedule or a default to the parameter.",
+            )
+    for name, value in given.items():
+        place = (*path, "params", name)
+        if name not in declared:
+            report_parameter(name, list(declared), place, report)
+            continue
+        kind = declared[name].get("type") if isinstance(declared[name], Mapping) else None
+        if not isinstance(kind, str) or (value is None and declared[name].get("optional") is True):
+            continue
+        if not has_type(kind, value):
+            refuse_value(place, f"The value {shown(value)}", name, kind, value, report)
+        else:
+            check_limits(place, f'The value of "{name}"', name, declared[name], value, report)
+
+
+@lru_cache(maxsize=1)
+def _zones() -> frozenset[str]:
+    return frozenset(zone for zone in zoneinfo.available_timezones() if not zone.startswith(("posix/", "right/")))
+
+
+# ---- JSON Schemas ----------------------------------------------------------------------------------------------------
+
+
+def _schemas(document: Mapping[str, Any], tree: Tree) -> Iterator[tuple[Path, Any]]:
+    yield ("returns",), document.get("returns")
+    for step in tree.steps:
+        if "schema" in step.raw and step.kind is not None:
+            yield (*step.path, "schema"), step.raw["schema"]
+
+
+def _check_schema(schema: Any, path: Path, report: Report) -> None:
+    if not isinstance(schema, Mapping):
+        return
+    try:
+        jsonschema_rs.meta.validate(schema)
+        jsonschema_rs.validator_for(schema, retriever=_no_retrieval)
+    except (jsonschema_rs.ValidationError, jsonschema_rs.ReferencingError, ValueError) as trouble:
+        reason = cut(getattr(trouble, "message", "") or str(trouble).splitlines()[0]).rstrip(".")
+        report.add(
+            "E221",
+            path,
+            f'"{path[-1]}" is not a JSON Schema: {reason}.',
+            "See https://json-schema.org for the words of the language.",
+        )
+
+
+def _no_retrieval(uri: str) -> Any:
+    raise ValueError(f"schemas are not fetched from elsewhere ({uri})")
