@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import importlib.util
 from pathlib import Path
 from typing import Any
+
+from django.core.exceptions import ImproperlyConfigured
 
 SQLITE = "django.db.backends.sqlite3"
 POSTGRESQL = "django.db.backends.postgresql"
@@ -51,6 +54,8 @@ def _sqlite_options(given: dict[str, Any], *, process: str, journal_mode: str) -
 
 
 def _postgresql_options(given: dict[str, Any], *, process: str) -> dict[str, Any]:
+    if importlib.util.find_spec("psycopg") is None:
+        raise ImproperlyConfigured("PostgreSQL needs its driver: pip install 'waypost[postgres]'.")
     timeouts = " ".join(f"-c {name}={value}" for name, value in POSTGRESQL_TIMEOUTS_MS[process].items())
     spelled = given.pop("options", "")
     return {
