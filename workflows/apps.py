@@ -7,7 +7,11 @@ from typing import Any
 
 from django.apps import AppConfig
 from django.db import connections
+from django.db.backends.base.base import BaseDatabaseWrapper
+from django.db.backends.signals import connection_created
 from django.db.models.signals import post_migrate, pre_migrate
+
+from workflows.stores.whole_numbers import keep_all_digits
 
 _LIMITS_OF_A_SESSION = ("statement_timeout", "idle_in_transaction_session_timeout")
 
@@ -19,8 +23,13 @@ class WorkflowsConfig(AppConfig):
 
     def ready(self) -> None:
         importlib.import_module("workflows.checks")  # registers the system checks
+        connection_created.connect(_prepare_connection, dispatch_uid="waypost.connection")
         pre_migrate.connect(_lift_limits, sender=self, dispatch_uid="waypost.limits")
         post_migrate.connect(_restore_limits, sender=self, dispatch_uid="waypost.limits")
+
+
+def _prepare_connection(*, connection: BaseDatabaseWrapper, **signal: Any) -> None:
+    keep_all_digits(connection)
 
 
 def _lift_limits(*, using: str, **signal: Any) -> None:

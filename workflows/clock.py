@@ -23,11 +23,7 @@ NOW_MS: dict[str, str] = {
 
 
 class DatabaseNow(Func):
-    """The database's present moment in Unix milliseconds, for ``filter``, ``update``, ``annotate`` and ``create``.
-
-    A moment given beside it needs ``Value(moment, output_field=BigIntegerField())``: a bare ``Value`` of that size is
-    sent to PostgreSQL as a 32-bit integer and silently cut.
-    """
+    """The database's present moment in Unix milliseconds, for ``filter``, ``update``, ``annotate`` and ``create``."""
 
     output_field = BigIntegerField()  # type: ignore[assignment]  # declared the way Django's own functions do
     arity = 0
