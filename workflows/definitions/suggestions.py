@@ -154,9 +154,18 @@ def closest(word: str, candidates: Iterable[str], what: str = "") -> str | None:
     has to change; the closest one wins, the first of equals.
     """
     known = list(candidates)
-    synonym = SYNONYMS.get(what, {}).get(word) or SYNONYMS.get(what, {}).get(word.lower())
+    synonyms = SYNONYMS.get(what, {})
+    synonym = synonyms.get(word) or synonyms.get(word.lower())
     if synonym in known:
         return synonym
+    found = _closest_spelling(word, known)
+    if found is None and synonyms:
+        synonym = synonyms.get(_closest_spelling(word, [each for each in synonyms if len(each) > 3]) or "")
+        return synonym if synonym in known else None
+    return found
+
+
+def _closest_spelling(word: str, known: list[str]) -> str | None:
     best: tuple[float, str] | None = None
     for candidate in known:
         share = _changed_share(word, candidate)
@@ -172,7 +181,7 @@ def did_you_mean(word: str, candidates: Iterable[str], what: str = "") -> str:
 
 
 def zone_like(word: str, zones: Iterable[str]) -> str | None:
-    """The time zone that ``word`` was probably meant to be: by spelling, by the name of its city, by an abbreviation."""
+    """The time zone that ``word`` was probably meant to be: by spelling, by its city, by an abbreviation."""
     known = sorted(zones)
     if word.upper() in _ABBREVIATED_ZONES:
         return _ABBREVIATED_ZONES[word.upper()]

@@ -58,13 +58,13 @@ def _check_text(
     infos = cached_analysis(text) if "${" in text else ()
     asked = _asked(infos, place)
     for info in infos:
+        before = len(report.problems)
         for problem in info.problems:
             report.add(problem.code, path, problem.message, problem.hint)
         keeps_null = (
             info.is_whole_text and len(info.references) == 1 and ".".join(info.references[0].path) == info.source
         )
         use = Use(path=path, scope=place.scope, asked=asked, keeps_null=keeps_null)
-        before = len(report.problems)
         for reference in info.references:
             names.check(reference.path, use)
         if info.tree is not None and len(report.problems) == before:

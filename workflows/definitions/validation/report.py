@@ -23,6 +23,12 @@ def written(path: Path) -> str:
     return text or FILE
 
 
+def last_name(path: Path) -> str:
+    """The end of a path that names it: ``("steps", 0, "checks", 1)`` is ``checks[1]``."""
+    start = max((index for index, part in enumerate(path) if isinstance(part, str)), default=0)
+    return written(path[start:])
+
+
 @dataclass(slots=True)
 class Report:
     """The problems found so far. ``position`` gives line and column of a written path."""

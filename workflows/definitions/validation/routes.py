@@ -10,6 +10,7 @@ from workflows.definitions.kinds import (
     DONE,
     EXHAUSTED,
     FAIL,
+    KINDS,
     RESERVED_TARGETS,
     SKIPPED,
     default_route,
@@ -18,6 +19,7 @@ from workflows.definitions.suggestions import closest, did_you_mean
 from workflows.definitions.validation.flow import Flow, endless_loops, unreachable
 from workflows.definitions.validation.known import Known
 from workflows.definitions.validation.report import Path, Report
+from workflows.definitions.validation.shape_names import RESERVED_OUTCOMES
 from workflows.definitions.validation.tree import (
     BLOCK,
     BRANCH,
@@ -190,6 +192,7 @@ def _unknown_outcome(routes: _Routes, step: StepNode, outcome: str) -> str | Non
 
 def _complete(routes: _Routes, flow: Flow, step: StepNode, taken: Mapping[str, str], path: Path) -> None:
     """Follow the default routes of the outcomes that `next` does not list; report those that have none."""
+    reserved = set(RESERVED_OUTCOMES.get(KINDS[step.kind or ""].named_in or "", ())) - {"else"}
     for outcome in step.outcomes.all:
         if outcome in taken:
             continue
@@ -198,6 +201,8 @@ def _complete(routes: _Routes, flow: Flow, step: StepNode, taken: Mapping[str, s
             _follow(routes, flow, step, outcome, target, path, quietly=True)
             continue
         flow.uncertain = True
+        if outcome in reserved:
+            continue  # a name that cannot be used is refused where it is written
         if step.kind == "condition" and outcome == "else":
             routes.report.add(
                 "E311",
@@ -215,14 +220,14 @@ def _complete(routes: _Routes, flow: Flow, step: StepNode, taken: Mapping[str, s
 
 
 def _warn_of_defaults(routes: _Routes, step: StepNode, written: Mapping[str, object]) -> None:
+    """W106; a condition that spells out both of its ways is left alone."""
+    if step.kind == "condition":
+        return
     taken = {outcome: target for outcome, target in written.items() if isinstance(target, str)}
     useless = []
     for outcome, target in taken.items():
-        if outcome not in step.outcomes.all:
-            continue
         others = {key: value for key, value in taken.items() if key != outcome}
-        default = default_route(outcome, others, step.outcomes)
-        if default is not None and _place(step, target) == _place(step, default):
+        if outcome in step.outcomes.all and default_route(outcome, others, step.outcomes) == target:
             useless.append(outcome)
     if useless:
         routes.report.add(
@@ -230,13 +235,6 @@ def _warn_of_defaults(routes: _Routes, step: StepNode, written: Mapping[str, obj
             (*step.path, "next"),
             f'Step "{step.id}" routes {quoted(useless)} to the same place as the default; the entry can be left out.',
         )
-
-
-def _place(step: StepNode, target: str) -> str:
-    if target != CONTINUE:
-        return target
-    after = step.position + 1
-    return step.body.steps[after].id or "" if after < len(step.body.steps) else DONE
 
 
 # ---- targets ---------------------------------------------------------------------------------------------------------
@@ -286,7 +284,9 @@ def _no_such_target(routes: _Routes, flow: Flow, step: StepNode, target: str, pa
 
 _BODY_HINTS = {
     ITEM: "Use done (this item is finished) or fail (this item failed) and route the outcome of the map.",
-    BRANCH: "Use done (this branch is finished) or fail (this branch failed) and route the outcome of the whole.",
+    BRANCH: (
+        "Use done (this branch is finished) or fail (this branch failed) and route the outcome of the parallel step."
+    ),
     BLOCK: "Use done (the block is finished) or fail (the block failed) and route the outcome of the block step.",
 }
 

@@ -10,7 +10,7 @@ from workflows.definitions.models.fields import FIELD_TYPES
 from workflows.definitions.models.values import is_name
 from workflows.definitions.suggestions import closest, did_you_mean
 from workflows.definitions.validation.faults import Fault, keys_allowed
-from workflows.definitions.validation.report import FILE, Path, Report
+from workflows.definitions.validation.report import Path, Report, last_name
 from workflows.definitions.validation.shape_names import wrong_name
 from workflows.definitions.wording import article, joined, quoted, sentence, shown, what_it_is
 
@@ -145,8 +145,7 @@ def missing(fault: Fault, report: Report) -> None:
     elif fault.step_path and len(fault.inner) == 1:
         needs(fault.step_path, step_name(fault), (key,), report)
     else:
-        holder = next((part for part in reversed(fault.container) if isinstance(part, str)), FILE)
-        message = f'"{holder}" needs "{key}".'
+        message = f'"{last_name(fault.container)}" needs "{key}".'
         report.add("E209", fault.container, message, f"Add `{key}:` ({WHAT_IT_HOLDS[key]}).")
 
 

@@ -10,7 +10,7 @@ from workflows.definitions.models.steps import MAX_STEPS
 from workflows.definitions.models.values import RETRYABLE_ERRORS
 from workflows.definitions.suggestions import did_you_mean
 from workflows.definitions.validation.faults import Fault
-from workflows.definitions.validation.report import Path, Report
+from workflows.definitions.validation.report import Path, Report, last_name
 from workflows.definitions.wording import cut, sentence, shown, what_it_is
 
 _FORMS = {
@@ -45,7 +45,7 @@ _FORMS = {
 def must_be(fault: Fault, wanted: str, report: Report, hint: str = "") -> None:
     """E221: a value of another form."""
     got = shown(fault.value) if not isinstance(fault.value, list | dict) else what_it_is(fault.value)
-    report.add("E221", fault.path, f'"{_name(fault.path)}" must be {wanted}, got {got}.', hint or _form_hint(fault))
+    report.add("E221", fault.path, f'"{last_name(fault.path)}" must be {wanted}, got {got}.', hint or _form_hint(fault))
 
 
 def _form_hint(fault: Fault) -> str:
@@ -53,14 +53,6 @@ def _form_hint(fault: Fault) -> str:
         return f"Write a value after `{fault.key}:` or remove the key."
     form = _FORMS.get(fault.key) if fault.path[-1] == fault.key else None
     return f"Write {form}." if form else ""
-
-
-def _name(path: Path) -> str:
-    last = path[-1]
-    if isinstance(last, int):
-        key = next((part for part in reversed(path) if isinstance(part, str)), "")
-        return f"{key}[{last}]"
-    return last
 
 
 def not_text(fault: Fault, report: Report) -> None:
@@ -107,7 +99,7 @@ def out_of_range(fault: Fault, report: Report) -> None:
     report.add(
         "E213",
         fault.path,
-        f'"{_name(fault.path)}" must be {fault.details["noun"]}, got {got}.',
+        f'"{last_name(fault.path)}" must be {fault.details["noun"]}, got {got}.',
         "Expressions are not allowed here: the limit must be readable in the file.",
     )
 
@@ -212,7 +204,7 @@ def too_short(fault: Fault, report: Report) -> None:
         must_be(fault, "at least two choices", report, "Write `choices: { go: Go ahead, stop: Stop here }`.")
     else:
         report.add(
-            "E221", fault.path, f'"{_name(fault.path)}" is empty.', _form_hint(fault) or "Add at least one entry."
+            "E221", fault.path, f'"{last_name(fault.path)}" is empty.', _form_hint(fault) or "Add at least one entry."
         )
 
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import jsonschema_rs
 
+from workflows.definitions.models.fields import FIELD_TYPES
 from workflows.definitions.models.values import is_name
 from workflows.definitions.suggestions import zone_like
 from workflows.definitions.validation.cron import cron_trouble
@@ -103,7 +104,7 @@ def _check_schedule_params(
             report_parameter(name, list(declared), place, report)
             continue
         kind = declared[name].get("type") if isinstance(declared[name], Mapping) else None
-        if not isinstance(kind, str) or (value is None and declared[name].get("optional") is True):
+        if kind not in FIELD_TYPES or (value is None and declared[name].get("optional") is True):
             continue
         if not has_type(kind, value):
             refuse_value(place, f"The value {shown(value)}", name, kind, value, report)

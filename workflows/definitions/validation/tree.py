@@ -99,11 +99,11 @@ def _add(tree: Tree, written: object, steps: StepList, declared: Mapping[str, tu
     if not isinstance(written, list):
         return
     tree.lists.append(steps)
-    for position, raw in enumerate(written):
+    for index, raw in enumerate(written):
         if not isinstance(raw, Mapping):
             steps.broken = True
             continue
-        node = _node(raw, steps, position, declared)
+        node = _node(raw, steps, index, declared)
         steps.steps.append(node)
         if node.kind is None or node.id is None:
             steps.broken = True
@@ -114,13 +114,13 @@ def _add(tree: Tree, written: object, steps: StepList, declared: Mapping[str, tu
             _add(tree, body, inner, declared)
 
 
-def _node(raw: Mapping[str, Any], steps: StepList, position: int, declared: Mapping[str, tuple[str, ...]]) -> StepNode:
+def _node(raw: Mapping[str, Any], steps: StepList, index: int, declared: Mapping[str, tuple[str, ...]]) -> StepNode:
     step_id, kind = raw.get("id"), raw.get("kind")
     node = StepNode(
-        path=(*steps.path, position),
+        path=(*steps.path, index),
         raw=raw,
         body=steps,
-        position=position,
+        position=len(steps.steps),
         id=step_id if isinstance(step_id, str) else None,
         kind=kind if isinstance(kind, str) and kind in KINDS else None,
     )

@@ -83,6 +83,8 @@ def _declaration(step: StepNode, known: Known) -> Any:
 
 
 def _warn_of_unused(document: Mapping[str, Any], names: Names, report: Report) -> None:
+    if any(problem.code.startswith("E4") or problem.code == "E214" for problem in report.problems):
+        return  # one of the broken expressions may be where it is meant to be used
     blocks = document.get("blocks")
     holders: list[tuple[str, Any]] = [("", document)]
     holders += list(blocks.items()) if isinstance(blocks, Mapping) else []
