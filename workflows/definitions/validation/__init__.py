@@ -79,7 +79,7 @@ def _check(document: Mapping[str, Any], known: Known, report: Report) -> None:
     flows = check_routes(tree, known, report)
     found = list(places(document, tree, Scopes(document, tree)))
     names = Names(tree, flows, report)
-    check_expressions(found, tree, names, report)
+    check_expressions(found, names, report)
     check_assignments(found, report)
     check_scripts(tree, report)
     check_secrets(document, tree, found, report)

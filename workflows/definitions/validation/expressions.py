@@ -9,43 +9,26 @@ from typing import Any
 from workflows.definitions.validation.names import Names, Use
 from workflows.definitions.validation.places import Place, texts
 from workflows.definitions.validation.report import Path, Report
-from workflows.definitions.validation.scopes import Scope
-from workflows.definitions.validation.tree import Tree
-from workflows.definitions.validation.variable_types import variable_types
+from workflows.definitions.validation.variable_types import types_in, variable_types
 from workflows.definitions.wording import cut
 from workflows.expressions.analysis import ExpressionInfo, analyse, double_braces
-from workflows.expressions.checking import CelType, TypeProblem, static_type, type_of_field
+from workflows.expressions.checking import CelType, TypeProblem, static_type
 
-_RUN_TYPES = {f"run.{name}": CelType.STRING for name in ("workflow", "started_at")}
 _LOOKS_FIRST = ("outcome", "visits", "error", "exit_code")
 
 cached_analysis = lru_cache(maxsize=4096)(analyse)
 
 
-def check_expressions(found: Iterable[Place], tree: Tree, names: Names, report: Report) -> None:
+def check_expressions(found: Iterable[Place], names: Names, report: Report) -> None:
     """Report E401 to E416 (the rest of E41x elsewhere) for every evaluated value."""
     checked = list(found)
-    known_types = variable_types(checked, tree)
+    known_types = variable_types(checked)
     for place in checked:
-        types = scope_types(place.scope, known_types)
+        types = types_in(place.scope, known_types)
         for path, text in texts(place.value, place.path):
             _check_text(text, path, place, types, names, report)
         if place.is_condition and isinstance(place.value, str):
             _check_condition(place, types, report)
-
-
-def scope_types(scope: Scope, variables: Mapping[tuple[int, str], CelType]) -> dict[str, CelType]:
-    """What is known about the types of the names of a scope."""
-    types = dict(_RUN_TYPES)
-    for name, declaration in scope.params.items():
-        kind = declaration.get("type") if isinstance(declaration, Mapping) else None
-        if isinstance(kind, str):
-            types[f"params.{name}"] = type_of_field(kind, optional=declaration.get("optional") is True)
-    for name, variable in scope.variables.items():
-        types[f"vars.{name}"] = variables.get((id(variable.home), name), CelType.DYN)
-    if "index" in scope.extra:
-        types["index"] = CelType.INT
-    return types
 
 
 def _check_text(

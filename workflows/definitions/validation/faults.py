@@ -12,8 +12,9 @@ from typing import Any
 from pydantic import BaseModel
 
 from workflows.definitions.models import STEP_MODELS, WorkflowModel
+from workflows.definitions.models.control import Case
+from workflows.definitions.models.effects import Check
 from workflows.definitions.models.fields import FieldModel
-from workflows.definitions.models.steps import Case, Check
 from workflows.definitions.models.values import TAG, AtLeast, Budget, Limit, People, Policy, SecretReference
 from workflows.definitions.models.workflow import BlockModel, Concurrency, Defaults, ScheduleEntry
 from workflows.definitions.validation.report import Path

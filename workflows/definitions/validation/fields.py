@@ -118,10 +118,9 @@ def refuse_value(place: Path, what: str, name: str, kind: str, value: Any, repor
     got = what_it_is(value)
     if kind in ("date", "datetime") and isinstance(value, str):
         got = f"not {article(kind)}"
-        message = f'{what} is {got}, but "{name}" is {article(kind)}.'
-    else:
-        message = f'{what} is {got}, but "{name}" is {article(kind)}.'
-    report.add("E123", place, message, _type_hint(kind, value))
+    elif value is None:
+        what, got = what.removesuffix(" null"), "null"
+    report.add("E123", place, f'{what} is {got}, but "{name}" is {article(kind)}.', _type_hint(kind, value))
 
 
 def _type_hint(kind: str, value: Any) -> str:
@@ -206,7 +205,7 @@ def pattern_trouble(pattern: str) -> str:
             re.compile(pattern)
         except re.error as known:
             return str(known).partition(" (line")[0]
-        reason = trouble.args[0] if trouble.args else ""
+        reason: object = trouble.args[0] if trouble.args else ""
         return reason.decode() if isinstance(reason, bytes) else str(reason)
     return ""
 
@@ -214,7 +213,7 @@ def pattern_trouble(pattern: str) -> str:
 def _check_bounds(path: Path, declaration: Mapping[str, Any], report: Report) -> None:
     for least, most in (("min", "max"), ("min_length", "max_length")):
         low, high = declaration.get(least), declaration.get(most)
-        if is_number(low) and is_number(high) and low > high:
+        if low is not None and high is not None and is_number(low) and is_number(high) and low > high:
             report.add(
                 "E213",
                 (*path, most),
@@ -226,7 +225,7 @@ def _check_bounds(path: Path, declaration: Mapping[str, Any], report: Report) ->
 def _check_nested(path: Path, declaration: Mapping[str, Any], report: Report) -> None:
     """E122 for types inside of arrays and objects."""
     items, properties = declaration.get("items"), declaration.get("properties")
-    inner = [((*path, "items"), items)] if isinstance(items, Mapping) else []
+    inner: list[tuple[Path, Any]] = [((*path, "items"), items)] if isinstance(items, Mapping) else []
     if isinstance(properties, Mapping):
         inner += [((*path, "properties", name), value) for name, value in properties.items()]
     for place, nested in inner:

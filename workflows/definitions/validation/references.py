@@ -89,8 +89,9 @@ def _check_arguments(step: StepNode, what: str, name: str, params: Mapping[str, 
                 f'{what} "{name}" has no parameter "{argument}".',
                 did_you_mean(argument, params) or listed,
             )
+    meant = {did_you_mean(argument, params) for argument in given if argument not in params}
     for param, required in params.items():
-        if required and param not in given:
+        if required and param not in given and f'Did you mean "{param}"?' not in meant:
             report.add(
                 "E511",
                 (*step.path, "with") if "with" in step.raw else step.path,

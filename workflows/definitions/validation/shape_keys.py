@@ -134,8 +134,10 @@ def _number(step_path: Path) -> int:
 
 
 def missing(fault: Fault, report: Report) -> None:
-    """A required key is not there."""
+    """A required key is not there, and no other key is a misspelling of it."""
     key = str(fault.path[-1])
+    if is_misspelled(key, fault.value, keys_allowed(fault)):
+        return
     if not fault.step_path and len(fault.path) == 1:
         _missing_at_the_top(key, report)
     elif fault.is_field_key:
@@ -147,6 +149,12 @@ def missing(fault: Fault, report: Report) -> None:
     else:
         message = f'"{last_name(fault.container)}" needs "{key}".'
         report.add("E209", fault.container, message, f"Add `{key}:` ({WHAT_IT_HOLDS[key]}).")
+
+
+def is_misspelled(key: str, holder: Any, allowed: list[str]) -> bool:
+    """Whether an unknown key of the mapping ``holder`` is close to ``key``, which is reported there."""
+    unknown_keys = [other for other in holder if other not in allowed] if isinstance(holder, Mapping) else []
+    return any(closest(other, allowed) == key for other in unknown_keys)
 
 
 def needs(path: Path, name: str, keys: tuple[str, ...], report: Report) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from workflows.definitions.validation.faults import Fault
-from workflows.definitions.validation.report import Report
+from workflows.definitions.validation.report import Path, Report
 from workflows.definitions.wording import as_name, joined, name_hint, sentence, shown
 
 #: Outcomes that the format gives a meaning of its own, so that nothing else can be named like them.
@@ -85,10 +85,13 @@ def _secret(fault: Fault, report: Report) -> None:
         name = next(iter(name))
     elif isinstance(name, str):
         name = name.partition("=")[0].partition(":")[0].strip()
-    else:
-        report.add("E126", fault.path, f"{shown(name)} is not a secret name.", _secret_hint("NAME"))
-        return
-    report.add("E126", fault.path, f"{shown(name)} is not a secret name.", _secret_hint(as_name(name) or "NAME"))
+    not_a_secret_name(name, fault.path, report)
+
+
+def not_a_secret_name(name: object, path: Path, report: Report) -> None:
+    """E126; a value that stands beside the name is never shown."""
+    proposal = as_name(name) if isinstance(name, str) else ""
+    report.add("E126", path, f"{shown(name)} is not a secret name.", _secret_hint(proposal or "NAME"))
 
 
 def _secret_hint(name: str) -> str:
@@ -102,7 +105,7 @@ def not_an_outcome(name: object, fault: Fault, report: Report) -> None:
     refuse_outcome(str(owner), name, fault.path, report)
 
 
-def refuse_outcome(owner: str, name: object, path: tuple[str | int, ...], report: Report) -> None:
+def refuse_outcome(owner: str, name: object, path: Path, report: Report) -> None:
     """E220 for ``name`` in the key ``owner`` of a step."""
     one, many = _BECOME_OUTCOMES[owner]
     rule = f"Use lower-case names other than {joined(RESERVED_OUTCOMES[owner])}"

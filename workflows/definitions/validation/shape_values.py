@@ -11,6 +11,7 @@ from workflows.definitions.models.values import RETRYABLE_ERRORS
 from workflows.definitions.suggestions import did_you_mean
 from workflows.definitions.validation.faults import Fault
 from workflows.definitions.validation.report import Path, Report, last_name
+from workflows.definitions.validation.shape_names import not_a_secret_name
 from workflows.definitions.wording import cut, sentence, shown, what_it_is
 
 _FORMS = {
@@ -242,6 +243,9 @@ def not_a_list(fault: Fault, report: Report) -> None:
         report.add("E107", fault.path, "A workflow needs at least one step.", "Add `steps:` with a list of steps.")
     elif fault.value is None and _is_body(fault):
         empty_body(fault, report)
+    elif fault.path == ("secrets",) and isinstance(fault.value, Mapping):
+        for name in fault.value:
+            not_a_secret_name(name, (*fault.path, name), report)
     else:
         hint = f"Write `{fault.key}: [{cut(str(fault.value))}]`." if isinstance(fault.value, str) else ""
         must_be(fault, "a list", report, hint)
@@ -258,8 +262,3 @@ def not_a_mapping(fault: Fault, report: Report) -> None:
 
 def _is_declaration(path: Path) -> bool:
     return len(path) > 1 and path[-2] in ("params", "form") and not isinstance(path[-1], int)
-
-
-def is_empty(value: object) -> bool:
-    """Whether a list or mapping has no entries."""
-    return isinstance(value, list | Mapping) and not value

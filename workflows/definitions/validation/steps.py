@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from workflows.definitions.kinds import KINDS, RESERVED_TARGETS
+from workflows.definitions.kinds import KINDS, RESERVED_TARGETS, keys_of
 from workflows.definitions.models.steps import MAX_STEPS
 from workflows.definitions.models.values import is_name, is_whole
 from workflows.definitions.validation.report import Path, Report
-from workflows.definitions.validation.shape_keys import needs
+from workflows.definitions.validation.shape_keys import is_misspelled, needs
 from workflows.definitions.validation.shape_names import RESERVED_OUTCOMES, refuse_outcome
 from workflows.definitions.validation.shape_values import refuse_retry
 from workflows.definitions.validation.tree import StepList, StepNode, Tree
@@ -92,7 +92,8 @@ def owners(steps: StepList) -> Iterator[StepNode]:
 def _check_alternatives(step: StepNode, report: Report) -> None:
     one_of = KINDS[step.kind or ""].one_of
     present = [key for key in step.raw if key in one_of]
-    if one_of and not present:
+    allowed = list(keys_of(step.kind or ""))
+    if one_of and not present and not any(is_misspelled(key, step.raw, allowed) for key in one_of):
         needs(step.path, step.name, one_of, report)
     for extra in present[1:]:
         _exclude(step, present[0], extra, report)

@@ -16,9 +16,9 @@ from workflows.definitions.validation.cron import cron_trouble
 from workflows.definitions.validation.fields import check_limits, has_type, refuse_value
 from workflows.definitions.validation.known import is_required
 from workflows.definitions.validation.names import report_parameter
-from workflows.definitions.validation.report import Path, Report
+from workflows.definitions.validation.report import Path, Report, last_name
 from workflows.definitions.validation.tree import Tree
-from workflows.definitions.wording import cut, shown
+from workflows.definitions.wording import shown, what_it_is
 
 
 def check_top(document: Mapping[str, Any], tree: Tree, report: Report) -> None:
@@ -128,20 +128,35 @@ def _schemas(document: Mapping[str, Any], tree: Tree) -> Iterator[tuple[Path, An
 
 
 def _check_schema(schema: Any, path: Path, report: Report) -> None:
-    if not isinstance(schema, Mapping):
+    if not isinstance(schema, dict):
         return
     try:
         jsonschema_rs.meta.validate(schema)
+    except jsonschema_rs.ValidationError as trouble:
+        _refuse_word(trouble, path, report)
+        return
+    try:
         jsonschema_rs.validator_for(schema, retriever=_no_retrieval)
-    except (jsonschema_rs.ValidationError, jsonschema_rs.ReferencingError, ValueError) as trouble:
-        reason = cut(getattr(trouble, "message", "") or str(trouble).splitlines()[0]).rstrip(".")
-        report.add(
-            "E221",
-            path,
-            f'"{path[-1]}" is not a JSON Schema: {reason}.',
-            "See https://json-schema.org for the words of the language.",
-        )
+    except (jsonschema_rs.ValidationError, jsonschema_rs.ReferencingError, ValueError):
+        message = f'"{path[-1]}" refers to a schema that cannot be found in it.'
+        hint = "Schemas are not fetched from elsewhere; use `$defs` and `$ref: '#/$defs/NAME'`."
+        report.add("E221", path, message, hint)
+
+
+def _refuse_word(trouble: jsonschema_rs.ValidationError, path: Path, report: Report) -> None:
+    place = (*path, *trouble.instance_path)
+    found = trouble.instance
+    value = what_it_is(found) if isinstance(found, list | dict) else shown(found)
+    is_type = place[-1] == "type"
+    report.add(
+        "E221",
+        place,
+        f'"{last_name(place)}" cannot be {value} in a JSON Schema.',
+        "Types: string, integer, number, boolean, array, object, null."
+        if is_type
+        else "See https://json-schema.org for the words of the language.",
+    )
 
 
 def _no_retrieval(uri: str) -> Any:
-    raise ValueError(f"schemas are not fetched from elsewhere ({uri})")
+    raise ValueError(uri)

@@ -6,8 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from workflows.definitions.validation.places import Place
-from workflows.definitions.validation.scopes import Variable
-from workflows.definitions.validation.tree import Tree
+from workflows.definitions.validation.scopes import Scope, Variable
 from workflows.expressions.analysis import analyse
 from workflows.expressions.checking import CelType, TypeProblem, static_type, type_of_field, type_of_value
 
@@ -15,13 +14,15 @@ from workflows.expressions.checking import CelType, TypeProblem, static_type, ty
 Key = tuple[int, str]
 
 
-def variable_types(places: Iterable[Place], tree: Tree) -> dict[Key, CelType]:
+def variable_types(places: Iterable[Place]) -> dict[Key, CelType]:
     """The type of each variable that every assignment keeps; the others are left out."""
     listed = list(places)
     declared = {
         key_of(name, variable): variable for place in listed for name, variable in place.scope.variables.items()
     }
-    types = {key: found for key, variable in declared.items() if (found := _initial(variable.value)) != CelType.DYN}
+    types: dict[Key, CelType] = {
+        key: found for key, variable in declared.items() if (found := _initial(variable.value)) != CelType.DYN
+    }
     assignments = [
         (key_of(name, variable), value, place)
         for place in listed
@@ -56,16 +57,19 @@ def _assigned(value: Any, place: Place, types: Mapping[Key, CelType]) -> CelType
     infos = analyse(value)
     if len(infos) != 1 or not infos[0].is_whole_text:
         return CelType.STRING
-    found = static_type(infos[0].source, _types_of(place, types))
+    found = static_type(infos[0].source, types_in(place.scope, types))
     return CelType.DYN if isinstance(found, TypeProblem) else found
 
 
-def _types_of(place: Place, types: Mapping[Key, CelType]) -> dict[str, CelType]:
-    known = {
-        f"params.{name}": type_of_field(str(declaration.get("type")), optional=declaration.get("optional") is True)
-        for name, declaration in place.scope.params.items()
-        if isinstance(declaration, Mapping)
-    }
-    for name, variable in place.scope.variables.items():
-        known[f"vars.{name}"] = types.get(key_of(name, variable), CelType.DYN)
-    return known
+def types_in(scope: Scope, variables: Mapping[Key, CelType]) -> dict[str, CelType]:
+    """What is known about the types of the names of a scope, by dotted path."""
+    types = {f"run.{name}": CelType.STRING for name in ("workflow", "started_at")}
+    for name, declaration in scope.params.items():
+        kind = declaration.get("type") if isinstance(declaration, Mapping) else None
+        if isinstance(kind, str):
+            types[f"params.{name}"] = type_of_field(kind, optional=declaration.get("optional") is True)
+    for name, variable in scope.variables.items():
+        types[f"vars.{name}"] = variables.get(key_of(name, variable), CelType.DYN)
+    if "index" in scope.extra:
+        types["index"] = CelType.INT
+    return types
