@@ -1,0 +1,156 @@
+"""What every command of Waypost shares: errors in words, exit codes, JSON, and the doors for files and run ids."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+import django.db
+from django.core.management.base import BaseCommand, CommandParser
+
+from workflows.errors import ExitCode, Problem, Refusal
+from workflows.stores.bootstrap import ensure_schema
+from workflows.stores.failures import classify
+
+STANDARD_INPUT = "-"
+#: A larger file is neither a workflow nor a set of parameters.
+MOST_BYTES = 64 * 1024 * 1024
+
+
+class Command(BaseCommand):
+    """A thin command: ``perform`` translates arguments, asks an operation or a query, and returns the exit code.
+
+    Refusals are printed as ``error: …`` with their hint, in JSON as ``{"error": …}``; they never show a trace.
+    """
+
+    requires_system_checks = ["compatibility"]
+    needs_tables = True
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        self.add_words(parser)
+
+    def add_words(self, parser: CommandParser) -> None:
+        raise NotImplementedError
+
+    def perform(self, **options: Any) -> int:
+        raise NotImplementedError
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        code = self._answered(options)
+        if code:
+            raise SystemExit(code)
+
+    def _answered(self, options: dict[str, Any]) -> int:
+        try:
+            if self.needs_tables:
+                ensure_schema()
+            return self.perform(**options)
+        except Refusal as refusal:
+            return self.refused(refusal, as_json=bool(options.get("as_json")))
+        except django.db.Error as error:
+            refusal_of_store = classify(error).as_refusal()
+            if refusal_of_store is None:
+                raise
+            return self.refused(refusal_of_store, as_json=bool(options.get("as_json")))
+        except KeyboardInterrupt:
+            self.stderr.write("Stopped.")
+            return 130
+        except BrokenPipeError:
+            # the reader of the output has gone; the interpreter would complain again when it flushes
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            return ExitCode.FAILED
+
+    def refused(self, refusal: Refusal, *, as_json: bool) -> int:
+        """Print a refusal; its exit code."""
+        if as_json:
+            self.print_json({"error": error_document(refusal)})
+        else:
+            self.stderr.write(f"error: {refusal.message}", self.style.ERROR)
+            for problem in refusal.problems:
+                self.print_problem(problem)
+            if refusal.hint and not refusal.problems:
+                self.stderr.write(f"hint: {refusal.hint}")
+        return refusal.exit_code
+
+    def print_problem(self, problem: Problem, file: str | None = None) -> None:
+        """A problem in three lines: where, what, what to do."""
+        for line in problem_lines(problem, file):
+            self.stderr.write(line)
+
+    def print_json(self, value: Any) -> None:
+        self.stdout.write(json.dumps(value, ensure_ascii=False, indent=2, sort_keys=False))
+
+    def print_lines(self, lines: Iterable[str]) -> None:
+        for line in lines:
+            self.stdout.write(line)
+
+
+def problem_lines(problem: Problem, file: str | None = None) -> Iterator[str]:
+    place = f"{file}:{problem.line or 1}: " if file is not None else ""
+    yield f"{place}{problem.code} {problem.path}"
+    yield f"    {problem.message}"
+    if problem.hint:
+        yield f"    {problem.hint}"
+
+
+def error_document(refusal: Refusal) -> dict[str, Any]:
+    """A refusal as JSON: ``{code, message, hint, problems}``."""
+    return {
+        "code": refusal.code,
+        "message": refusal.message,
+        "hint": refusal.hint,
+        "problems": [problem.as_json() for problem in refusal.problems],
+    }
+
+
+def read_file(path: str) -> bytes:
+    """The bytes of a file, or of standard input for ``-``. Raises ``input.invalid``."""
+    if path == STANDARD_INPUT:
+        return _limited(sys.stdin.buffer.read(MOST_BYTES + 1), "Standard input")
+    try:
+        if Path(path).is_dir():
+            raise Refusal("input.invalid", reason=f'"{path}" is a directory, not a file.')
+        with Path(path).open("rb") as file:
+            return _limited(file.read(MOST_BYTES + 1), f'The file "{path}"')
+    except FileNotFoundError:
+        raise Refusal("input.invalid", reason=f'There is no file "{path}".') from None
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or str(error)
+        raise Refusal("input.invalid", reason=f'The file "{path}" cannot be read: {reason}.') from None
+
+
+def read_text(path: str) -> str:
+    """The text of a UTF-8 file. Raises ``input.invalid``."""
+    try:
+        return read_file(path).decode("utf-8")
+    except UnicodeDecodeError as error:
+        name = "Standard input" if path == STANDARD_INPUT else f'The file "{path}"'
+        raise Refusal(
+            "input.invalid", reason=f"{name} is not UTF-8 text (byte 0x{error.object[error.start]:02X})."
+        ) from None
+
+
+def _limited(content: bytes, name: str) -> bytes:
+    if len(content) > MOST_BYTES:
+        raise Refusal("input.invalid", reason=f"{name} is larger than {MOST_BYTES // 2**20} MiB.")
+    return content
+
+
+def run_ids(words: Iterable[str]) -> list[int]:
+    """Run numbers from the command line; ``-`` stands for those on standard input. Raises ``input.invalid``."""
+    found: list[int] = []
+    for word in words:
+        texts = read_text(STANDARD_INPUT).split() if word == STANDARD_INPUT else [word]
+        found += [run_id(text) for text in texts]
+    return list(dict.fromkeys(found))
+
+
+def run_id(text: str) -> int:
+    """A run number. Raises ``input.invalid``."""
+    if not (text.isascii() and text.isdigit()) or int(text[:20]) > 2**63 - 1:
+        raise Refusal("input.invalid", reason=f'"{text}" is not the number of a run.')
+    return int(text)

@@ -1,0 +1,78 @@
+"""What a workflow file may refer to on this server: other workflows, task functions, models, agents, graphs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from functools import cached_property
+from typing import Any
+
+from workflows.definitions.freezing import verify
+from workflows.definitions.source import SourceError, read_source
+from workflows.definitions.validation import Known
+from workflows.errors import Refusal
+from workflows.functions import autodiscover, registry
+from workflows.models import Workflow
+from workflows.operations.library import library_file, library_files
+
+
+def known_here() -> Known:
+    """Everything a file may name. Models, agents and graphs cannot be registered in this version: there are none."""
+    autodiscover()
+    return Known(
+        workflows=KnownWorkflows(),
+        functions=registry.declarations(),
+        models=frozenset(),
+        agents=frozenset(),
+        graphs=frozenset(),
+    )
+
+
+class KnownWorkflows(Mapping[str, Any]):
+    """Workflows by name, published or in the library. Rows and files are read only when a file refers to one."""
+
+    @cached_property
+    def names(self) -> frozenset[str]:
+        published = Workflow.objects.filter(current__isnull=False).values_list("name", flat=True)
+        return frozenset({*published, *library_files()})
+
+    def __getitem__(self, name: str) -> Mapping[str, Any]:
+        if name not in self.names:
+            raise KeyError(name)
+        document = _published(name) or _from_library(name) or {}
+        return {"params": document.get("params") or {}, "calls": sorted(set(_calls(document)))}
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(sorted(self.names))
+
+    def __len__(self) -> int:
+        return len(self.names)
+
+
+def _published(name: str) -> Mapping[str, Any] | None:
+    workflow = Workflow.objects.select_related("current").filter(name=name, current__isnull=False).first()
+    if workflow is None or workflow.current is None:
+        return None
+    try:
+        return verify(workflow.current.document, workflow.current.hash, plan=name)
+    except Refusal:  # a corrupt plan is reported where it is run, not where a file refers to it
+        return {}
+
+
+def _from_library(name: str) -> Mapping[str, Any] | None:
+    file = library_file(name)
+    try:
+        return read_source(file.text).document if file is not None else None
+    except SourceError:
+        return None
+
+
+def _calls(value: Any) -> Iterator[str]:
+    """Names of the workflows that the steps of a document run."""
+    if isinstance(value, Mapping):
+        if value.get("kind") == "workflow" and isinstance(value.get("ref"), str):
+            yield value["ref"]
+        for member in value.values():
+            yield from _calls(member)
+    elif isinstance(value, list):
+        for item in value:
+            yield from _calls(item)

@@ -1,0 +1,52 @@
+"""Who acts from a shell: the operating system's user, or somebody they name with ``--as``."""
+
+from __future__ import annotations
+
+import getpass
+from dataclasses import dataclass
+
+from django.contrib.auth import get_user_model
+from django.db import connection
+
+from workflows.errors import Refusal
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Actor:
+    """``name`` is whoever acts in the run's eyes (``run.started_by``); ``recorded`` is what the event log keeps."""
+
+    name: str
+    recorded: str
+
+
+def shell_actor(person: str | None = None) -> Actor:
+    """The actor of a command; ``person`` is the value of ``--as``.
+
+    A person is an existing active user; on the embedded database a missing one is made, without a password. Raises
+    ``user.not_found``.
+    """
+    shell = f"shell:{_system_user()}"
+    if person is None:
+        return Actor(name=shell, recorded=shell)
+    _require_user(person)
+    return Actor(name=person, recorded=f"{shell} as {person}")
+
+
+def _require_user(name: str) -> None:
+    users = get_user_model()._default_manager
+    user = users.filter(username=name).first()
+    if user is None and connection.vendor == "sqlite" and _is_username(name):
+        user = users.create(username=name, password="!")
+    if user is None or not user.is_active:
+        raise Refusal("user.not_found", user=name)
+
+
+def _is_username(name: str) -> bool:
+    return 0 < len(name) <= 150 and name.isprintable() and not name.startswith("shell:") and name == name.strip()
+
+
+def _system_user() -> str:
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):  # a container may run under a number without a name
+        return "unknown"

@@ -1,0 +1,140 @@
+"""Workflows: found by name or read from a file, checked, published as versions."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from django.db import connection
+from django.utils import timezone
+
+from workflows.definitions.compiler import compile_plan, compiled
+from workflows.definitions.freezing import Frozen, freeze, verify
+from workflows.definitions.plan import Plan
+from workflows.definitions.suggestions import closest
+from workflows.definitions.validation import Validation, validate
+from workflows.errors import Problem, Refusal
+from workflows.ledger.publishing import PlanVersion, StoredPlan, publish_plan
+from workflows.models import Plan as PlanRow
+from workflows.models import Workflow
+from workflows.operations.known import known_here
+from workflows.operations.library import library_file, library_files
+
+#: Recorded as the author of the versions that come from library files.
+LIBRARY = "library"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Definition:
+    """A workflow that can be run. ``plan_id`` None: it is not stored yet; ``private``: it never becomes current."""
+
+    plan: Plan
+    hash: str
+    canonical: str = field(repr=False)
+    source: str = field(repr=False)
+    warnings: tuple[Problem, ...] = ()
+    plan_id: int | None = None
+    version: int | None = None
+    private: bool = False
+
+
+def check_file(text: bytes) -> Validation:
+    """Every problem of a workflow file, against what this server knows."""
+    return validate(text, known_here())
+
+
+def definition_of_file(text: bytes, *, private: bool = True) -> Definition:
+    """The workflow that a file describes. Nothing is stored. Raises ``definition.invalid`` with the problems."""
+    validation = check_file(text)
+    if not validation.is_valid or validation.document is None or validation.source is None:
+        raise Refusal("definition.invalid", count=len(validation.errors), problems=validation.problems)
+    frozen = freeze(validation.document)
+    return _definition(frozen, validation.source.text, validation.warnings, private=private)
+
+
+def _definition(frozen: Frozen, source: str, warnings: tuple[Problem, ...], *, private: bool) -> Definition:
+    return Definition(
+        plan=compile_plan(frozen.document),
+        hash=frozen.hash,
+        canonical=frozen.canonical,
+        source=source,
+        warnings=warnings,
+        private=private,
+    )
+
+
+def named_definition(name: str) -> Definition:
+    """The workflow of a name: its current version, or on the embedded database a library file that is new or changed.
+
+    A version that a person published stays current until the library file changes again. Nothing is stored. Raises
+    ``workflow.not_found`` with the name that was probably meant, ``definition.invalid``, ``plan.corrupt``.
+    """
+    workflow = Workflow.objects.select_related("current").filter(name=name).first()
+    current = workflow.current if workflow is not None else None
+    if connection.vendor == "sqlite" and (file := library_file(name)) is not None:
+        definition = definition_of_file(file.text, private=False)
+        if _is_news(workflow, definition.hash):
+            return definition
+    if current is None:
+        raise Refusal("workflow.not_found", name=name, suggestion=_suggestion(name))
+    return Definition(
+        plan=compiled(current.hash, current.document),
+        hash=current.hash,
+        canonical=current.document,
+        source=current.source,
+        plan_id=current.pk,
+        version=current.version,
+    )
+
+
+def _is_news(workflow: Workflow | None, hash_: str) -> bool:
+    """Whether the library holds something that was never published, or has changed since it was."""
+    if workflow is None or workflow.current is None:
+        return True
+    published = PlanRow.objects.filter(workflow=workflow, version__isnull=False, created_by=LIBRARY)
+    last = published.order_by("-version").values_list("hash", flat=True).first()
+    return last is not None and last != hash_
+
+
+def _suggestion(name: str) -> str:
+    """What to do about an unknown name; names that cannot be run here are not suggested."""
+    names = set(Workflow.objects.filter(current__isnull=False).values_list("name", flat=True))
+    in_library = library_file(name) is not None
+    if connection.vendor == "sqlite":
+        names |= set(library_files())
+    elif in_library:
+        return f"The library has a file of this name; publish it with `workflows publish {name}`."
+    similar = closest(name, sorted(names))
+    if similar is not None:
+        return f'Did you mean "{similar}"?'
+    return "`workflows list` shows what there is; a file is named with its path, such as `./demo.yaml`."
+
+
+def plan_document(name: str) -> Definition:
+    """The published or library form of a workflow, to be shown. Raises what :func:`named_definition` raises."""
+    definition = named_definition(name)
+    verify(definition.canonical, definition.hash, plan=name)
+    return definition
+
+
+def store_definition(definition: Definition, *, created_by: str) -> StoredPlan:
+    """Store a definition as a version, unless that version is there. ``created_by`` is who did it."""
+    if definition.plan_id is not None:
+        return StoredPlan(plan_id=definition.plan_id, version=definition.version, created=False)
+    return publish_plan(
+        PlanVersion(
+            name=definition.plan.name,
+            title=definition.plan.title,
+            document=definition.canonical,
+            hash=definition.hash,
+            source=definition.source,
+            created_by=created_by,
+            now=timezone.now(),
+            private=definition.private,
+        )
+    )
+
+
+def publish_file(text: bytes, *, created_by: str) -> tuple[Definition, StoredPlan]:
+    """Make a file the current version of its workflow. Raises ``definition.invalid``."""
+    definition = definition_of_file(text, private=False)
+    return definition, store_definition(definition, created_by=created_by)
