@@ -149,7 +149,7 @@ def _environment(declared: tuple[tuple[str, CelType], ...]) -> cel.Env:
 
 
 def _without_has(source: str, tree: Node) -> str:
-    """``has(a.b)`` as ``dyn(a.b)``, of the same length: the checker takes a declared ``a.b`` for a name, not a field."""
+    """``has(a.b)`` as ``dyn(a.b)``, of the same length: the checker takes a declared ``a.b`` for one name."""
     for node in walk(tree):
         if isinstance(node, Call) and node.function == "has" and node.target is None:
             source = f"{source[: node.name_at]}dyn{source[node.name_at + 3 :]}"

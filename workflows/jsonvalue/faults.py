@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -47,6 +47,9 @@ def first_fault(value: Any, path: str = "") -> Fault:
 def faults_of(value: Any, path: str) -> Iterator[Fault]:
     """Every fault of ``value``, in the order of the text. Containers that are nested too deeply are one fault."""
     levels = levels_of(value)
+    if levels is None:
+        yield Fault(code="", path=path, message=f"{named(path)} holds itself.")
+        return
     if levels > MAX_LEVELS:
         yield Fault(
             code="E610",
@@ -58,21 +61,26 @@ def faults_of(value: Any, path: str) -> Iterator[Fault]:
     yield from _faults_below(value, path)
 
 
-def levels_of(value: Any) -> int:
-    """How many levels of lists and mappings ``value`` has: 0 for a scalar, 1 for a flat list."""
-    deepest = 0
-    waiting: list[tuple[Any, int]] = [(value, 1)]
-    while waiting:
-        current, level = waiting.pop()
-        if isinstance(current, dict):
-            members: Any = current.values()
-        elif isinstance(current, list):
-            members = current
-        else:
-            continue
-        deepest = max(deepest, level)
-        waiting.extend((member, level + 1) for member in members if isinstance(member, (dict, list)))
-    return deepest
+def levels_of(value: Any) -> int | None:
+    """How many levels of lists and mappings ``value`` has: 0 for a scalar, 1 for a flat list; None if endless."""
+    level = 0
+    seen: set[int] = set()
+    containers = _containers([value])
+    while containers:
+        level += 1
+        seen.update(containers)
+        if level > len(seen):
+            return None
+        containers = _containers(
+            member
+            for container in containers.values()
+            for member in (container.values() if isinstance(container, dict) else container)
+        )
+    return level
+
+
+def _containers(values: Iterable[Any]) -> dict[int, Any]:
+    return {id(value): value for value in values if isinstance(value, (dict, list))}
 
 
 def _faults_below(value: Any, path: str) -> Iterator[Fault]:
