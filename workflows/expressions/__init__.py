@@ -9,10 +9,11 @@ from __future__ import annotations
 from workflows.expressions.analysis import ExpressionInfo, analyse, double_braces
 from workflows.expressions.checking import CelType, TypeProblem, static_type, type_of_field, type_of_value
 from workflows.expressions.errors import BadExpression, TemplateProblem
-from workflows.expressions.references import FunctionUse, Reference
+from workflows.expressions.references import RESERVED_NAMES, FunctionUse, Reference
 from workflows.expressions.value import Value, compile_value
 
 __all__ = [
+    "RESERVED_NAMES",
     "BadExpression",
     "CelType",
     "ExpressionInfo",

@@ -39,10 +39,11 @@ class Size:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bound:
-    """``work`` in cells; ``longest_loop`` is the most items one loop may go over."""
+    """``work`` in cells; ``longest_loop`` in items of one list; ``rounds`` that one loop may make in all."""
 
     work: int
     longest_loop: int
+    rounds: int
 
 
 #: A part of an expression: its beginning and end in the text.
@@ -63,7 +64,7 @@ def work_bound(tree: Node, inputs: Mapping[str, Any], spread: frozenset[Place] =
     """The most cells an evaluation of ``tree`` can touch. Loops at ``spread`` are evaluated piece by piece."""
     estimate = _Estimate(inputs, spread)
     result = estimate.size(tree, {}, 1)
-    return Bound(work=estimate.work + 10 * result.cells, longest_loop=estimate.longest)
+    return Bound(work=estimate.work + 10 * result.cells, longest_loop=estimate.longest, rounds=estimate.rounds)
 
 
 def _place(node: Node) -> Place:
@@ -103,6 +104,7 @@ class _Estimate:
         self.inputs = inputs
         self.spread = spread
         self.longest = 0
+        self.rounds = 0
         self.known: dict[tuple[str, ...], Size] = {}
         self.work = 0
 
@@ -173,6 +175,7 @@ class _Estimate:
         assert node.target is not None
         over = self.size(node.target, bound, times)
         self.longest = max(self.longest, over.length)
+        self.rounds = max(self.rounds, times * over.length)
         length = min(over.length, LOOP_LIMIT)
         large = min(max(over.cells // max(over.item, 1), 1), max(length, 1))
         item = Size(over.item, over.item * _CHARACTERS, over.item)

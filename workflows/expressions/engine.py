@@ -22,6 +22,7 @@ from workflows.expressions.functions import OWN_FUNCTIONS
 from workflows.jsonvalue import MAX_SAFE_INTEGER
 
 LOOP_LIMIT_MESSAGE = "one expression may loop about 9,000 times in all; use `collect` or a step for longer lists"
+WORK_LIMIT_MESSAGE = "with values of this size it could take too much time or memory; use `collect` or a step"
 _MAX_MESSAGE = 2_000
 _STATUS = re.compile(r"^[A-Z_]+: |\s*\[[A-Z_]+\]$")
 _EXTENSIONS = [ext_strings.ExtStrings(), ext_math.ExtMath(), ext_optional.ExtOptional()]
@@ -151,6 +152,8 @@ def operator_sign(function: str) -> str:
 def _no_overload(call: str) -> str:
     if call == "<jump_condition>":
         return "a condition must be true or false"
+    if call == "<iter_range>":
+        return "only lists and mappings have items"
     found = re.fullmatch(r"(?:\((?P<target>.*?)\)\.)?(?P<name>[^()]+)\((?P<types>.*)\)", call, re.DOTALL)
     if found is None:
         return f"no such operation: {call}"

@@ -31,6 +31,8 @@ TYPE_NAMES = frozenset(
 )
 #: Functions that are written like methods of a name.
 NAMESPACES = frozenset({"math", "optional", "strings"})
+#: Names that mean something else in expressions, so a map cannot use them for its items.
+RESERVED_NAMES = TYPE_NAMES | NAMESPACES
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from workflows.expressions import engine
-from workflows.expressions.bounds import WORK_LIMIT, work_bound
+from workflows.expressions.bounds import LOOP_LIMIT, WORK_LIMIT, work_bound
 from workflows.expressions.errors import BadExpression
 from workflows.expressions.inputs import inputs_for, look_up
 from workflows.expressions.loops import PIECE, evaluate_in_pieces
@@ -125,12 +125,8 @@ def _run_bounded(program: Program, inputs: Mapping[str, Any]) -> Any:
             return evaluate_in_pieces(program.source, program.tree, inputs)
     elif bound.work <= WORK_LIMIT:
         return engine.evaluate(program.source, inputs)
-    raise BadExpression(
-        engine.sentence(
-            program.source,
-            "with values of this size it could take too much time or memory; use `collect` or a step",
-        )
-    )
+    reason = engine.LOOP_LIMIT_MESSAGE if bound.rounds > LOOP_LIMIT else engine.WORK_LIMIT_MESSAGE
+    raise BadExpression(engine.sentence(program.source, reason))
 
 
 def _text_in_text(program: Program, names: Mapping[str, Any], escape: Escape | None) -> str:
