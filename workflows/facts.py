@@ -53,8 +53,11 @@ class ScopeRow:
     parent_visit: int | None = None
     index: int | None = None
     key: str = ""
+    input_digest: str | None = None
+    stopping: str = ""
     outcome: str = ""
     output_digest: str | None = None
+    error: str = ""
     revision_created: int = 1
     inherited: bool = False
 
@@ -72,6 +75,7 @@ class VisitRow:
     started_at: datetime
     outcome: str = ""
     output_digest: str | None = None
+    detail_digest: str | None = None
     error: str = ""
     exit_code: int | None = None
     attempts: int = 0
@@ -105,6 +109,57 @@ class AttemptRow:
     revision_settled: int | None = None
     ended_at: datetime | None = None
     inherited: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FanoutRow:
+    visit: int
+    total: int
+    items_digest: str
+    revision_created: int
+    inherited: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InterruptRow:
+    visit: int
+    attempt: int
+    kind: str
+    ask: str
+    asked_at: datetime
+    revision_created: int
+    status: str = "open"
+    shown_digest: str | None = None
+    form: str = "[]"
+    choices: str = "[]"
+    audience: str = "{}"
+    not_by: str = "[]"
+    quorum: int = 1
+    deadline_ms: int | None = None
+    remind_ms: int | None = None
+    answer: str = ""
+    answered_by: str = ""
+    answered_at: datetime | None = None
+    revision_settled: int | None = None
+    inherited: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FanoutCounts:
+    """How the items of a fan-out stand. Items without a scope have not started."""
+
+    started: int = 0
+    ok: int = 0
+    failed: int = 0
+    cancelled: int = 0
+
+    @property
+    def ended(self) -> int:
+        return self.ok + self.failed + self.cancelled
+
+    @property
+    def live(self) -> int:
+        return self.started - self.ended
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -188,4 +243,32 @@ class Facts(Protocol):
 
     def payload(self, digest: str) -> Any:
         """The value of a payload."""
+        ...
+
+    def fanout(self, visit: int) -> FanoutRow:
+        """What an open map or parallel visit runs over."""
+        ...
+
+    def counts(self, visit: int) -> FanoutCounts:
+        """How the items of an open map or parallel visit stand."""
+        ...
+
+    def visits_below(self, visit: int) -> int:
+        """How many visits the bodies of an open map visit have made; counted only for maps with a budget of visits."""
+        ...
+
+    def ended_items(self, visit: int) -> Mapping[int, ScopeRow]:
+        """The scopes of the items that have ended, by index."""
+        ...
+
+    def interrupt(self, visit: int) -> InterruptRow | None:
+        """The latest question of an open visit."""
+        ...
+
+    def workspace_uses(self) -> Mapping[int, str]:
+        """How the running effects use the workspace, by visit; those that do not are left out."""
+        ...
+
+    def gate_order(self, path: str) -> int:
+        """The place of a scope among those that wait for the workspace; the same number for all others."""
         ...

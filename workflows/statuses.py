@@ -84,6 +84,28 @@ class ControlKind(TextChoices):
     RAISE_LIMIT = "raise_limit"
 
 
+class InterruptKind(TextChoices):
+    APPROVAL = "approval"
+    QUESTION = "question"
+
+
+class InterruptStatus(TextChoices):
+    OPEN = "open"
+    ANSWERED = "answered"
+    EXPIRED = "expired"
+    CLOSED = "closed"
+
+
+class Stopping(TextChoices):
+    """Why the bodies of a container end before their time."""
+
+    FAILED = "failed"  # join all: nothing new starts, what runs goes on
+    SUCCEEDED = "succeeded"  # join any: the rest is cancelled
+    TIMED_OUT = "timed_out"
+    OVER_BUDGET = "over_budget"  # nothing new starts
+    CANCELLED = "cancelled"
+
+
 LIVE_STATUSES = frozenset(
     {RunStatus.QUEUED, RunStatus.RUNNING, RunStatus.WAITING, RunStatus.PAUSED, RunStatus.BLOCKED}
 )

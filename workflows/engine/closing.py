@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from workflows.definitions.plan import DONE, Body, StepPlan
+from workflows.engine import fanning
 from workflows.engine.contract import EndBody
 from workflows.engine.draft import Draft, failure_text
 from workflows.engine.environment import evaluate
@@ -59,11 +60,6 @@ def list_failure(step: StepPlan, visit: VisitRow, outcome: str, failure: Failure
     return ListFailure(code=code, step=step.id, message=message, visit=visit.number)
 
 
-def is_cancelled(draft: Draft, scope: ScopeRow) -> bool:
-    """Whether a cancel is in force over this scope; closing steps run all the same."""
-    return scope.section == Section.MAIN and draft.closing.get("status") == RunStatus.CANCELLED
-
-
 def settle_end(draft: Draft, scope: ScopeRow, step: StepPlan, visit: VisitRow, end: EndBody) -> None:
     """An ``end`` step: settle its visit and end the list with its status, in the present revision."""
     outcome = "succeeded" if end.succeeded else "failed"
@@ -72,7 +68,7 @@ def settle_end(draft: Draft, scope: ScopeRow, step: StepPlan, visit: VisitRow, e
         failure = Failure(code="ended_failed", message=end.reason or f'"{step.id}" ended the run as failed.')
     visit = draft.settle_visit(visit, outcome=outcome, error=failure_text(failure))
     draft.event("step_succeeded", visit=visit.number, outcome=outcome, step=step.id)
-    scope = draft.change_scope(scope, phase=ScopePhase.READY.value, step="", visit=None, last_step=step.id)
+    scope = draft.change_scope(scope, phase=ScopePhase.READY.value, step="", visit=None)
     if failure is None:
         end_list(draft, scope, end=end)
     else:
@@ -87,10 +83,12 @@ def end_list(
     left: StepPlan | None = None,
     end: EndBody | None = None,
 ) -> None:
-    """The steps of a section are at their end. ``left`` is the step whose route ended it, ``end`` an ``end`` step."""
+    """A list of steps is at its end. ``left`` is the step whose route ended it, ``end`` an ``end`` step."""
     if draft.revision == draft.facts.revision:
         draft.begin_revision()
-    if scope.section == Section.MAIN:
+    if scope.parent_visit is not None:
+        end_body(draft, scope, failure, end)
+    elif scope.section == Section.MAIN:
         end_main(draft, scope, failure, end)
     elif scope.section == Section.ON_FAILURE:
         begin_finally(draft, scope)
@@ -98,6 +96,25 @@ def end_list(
         note_failure(draft, scope, failure, left)
     else:
         finish_run(draft, scope)
+
+
+def end_body(draft: Draft, scope: ScopeRow, failure: ListFailure | None, end: EndBody | None) -> None:
+    """The end of an item, a branch or a block."""
+    try:
+        if end is not None and end.replaces:
+            scope = draft.change_scope(scope, output_digest=draft.keep(end.output, limit=RUN_OUTPUT_LIMIT))
+        error = failure.as_json() if failure else None
+    except NotStorable as problem:
+        error = fanning.scope_failure(problem.code, None, problem.message)
+    fanning.end_scope(draft, scope, failure=error)
+
+
+def end_cancelled(draft: Draft, scope: ScopeRow) -> None:
+    """A scope that was stopped: a body ends as cancelled, the run goes on with its ``finally`` steps."""
+    if scope.parent_visit is not None:
+        fanning.end_scope(draft, scope, failure=None, cancelled=True)
+    else:
+        begin_finally(draft, scope)
 
 
 def end_main(draft: Draft, scope: ScopeRow, failure: ListFailure | None, end: EndBody | None) -> None:

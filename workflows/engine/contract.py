@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
@@ -35,6 +35,7 @@ class Entry:
     now_ms: int
     round: int
     frozen: Mapping[str, Any]
+    evaluate_with: Callable[[Value, Mapping[str, Any]], Any]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,7 +72,7 @@ class Sleep:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EndBody:
-    """The ``end`` step: ends the run or the body with a status. ``output`` None with ``replaces`` False keeps the usual."""
+    """The ``end`` step: ends the run or the body. ``replaces``: its output takes the place of the usual one."""
 
     succeeded: bool
     reason: str | None = None
@@ -79,7 +80,58 @@ class EndBody:
     replaces: bool = False
 
 
-Entered = Settled | Effect | Sleep | EndBody
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FanOut:
+    """The visit runs a body for every value. ``keys`` are unique texts; None: the index is the key."""
+
+    values: Sequence[Any]
+    keys: Sequence[str] | None = None
+    timeout_ms: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Call:
+    """The visit runs a block with these parameters."""
+
+    params: Mapping[str, Any]
+    timeout_ms: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ask:
+    """The visit asks people. ``form`` and ``choices`` are as in the plan, ``audience`` {users, groups}."""
+
+    kind: str
+    ask: str
+    show: Sequence[Mapping[str, Any]] = ()
+    form: Sequence[Mapping[str, Any]] = ()
+    choices: Sequence[Mapping[str, Any]] = ()
+    audience: Mapping[str, Any] = field(default_factory=dict)
+    not_by: Sequence[str] = ()
+    quorum: int = 1
+    timeout_ms: int | None = None
+    remind_ms: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AwaitSignal:
+    """The visit waits for a signal of this name for which ``match`` holds (None: any)."""
+
+    name: str
+    match: Value | None = None
+    timeout_ms: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Missing:
+    """Code that a plan names and this process does not have (``task`` function, kind, …)."""
+
+    what: str
+    name: str
+    step: str = ""
+
+
+Entered = Settled | Effect | Sleep | EndBody | FanOut | Call | Ask | AwaitSignal | Missing
 
 
 # ---- executing an effect ---------------------------------------------------------------------------------------------
@@ -121,7 +173,7 @@ class EffectContext:
 class GroupKeeper(Protocol):
     """Told of every process group an effect starts and ends (``engine.supervisor``)."""
 
-    def watch(self, group: int) -> None: ...
+    def watch(self, group: int, mark: str = "") -> None: ...
 
     def forget(self, group: int) -> None: ...
 
@@ -156,17 +208,9 @@ class EffectKind(StepKind, Protocol):
 
 Kinds = Mapping[str, StepKind]
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Missing:
-    """Code that a plan names and this process does not have (``task`` function, kind, …)."""
-
-    what: str
-    name: str
-    step: str = ""
+#: The outcome of a :class:`Result` whose effect was killed because the worker shuts down: it may have happened.
+INTERRUPTED = "interrupted"
 
 
 def describe_missing(missing: Sequence[Missing]) -> str:
     return ", ".join(sorted({f"{item.what} {item.name}" for item in missing}))
-
-

@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import json
 
-from workflows.engine import closing, settling
+from workflows.engine import stopping
 from workflows.engine.draft import Draft
-from workflows.facts import ControlRow, ScopeRow
+from workflows.facts import ControlRow
 from workflows.ledger.records import compact
-from workflows.statuses import ControlKind, RunStatus, ScopePhase, WaitsFor
+from workflows.statuses import ControlKind, RunStatus
 
 
 def apply(draft: Draft, message: ControlRow) -> None:
-    """Carry out one accepted message; kinds that somebody else consumes stay pending."""
+    """Carry out one accepted message; a signal stays pending until a wait consumes it."""
     if message.kind == ControlKind.CANCEL:
         draft.controls.append(message.sequence)
         cancel(draft, message)
+    elif message.kind == ControlKind.SIGNAL:
+        draft.signals.append(message)
     elif message.kind in (ControlKind.PAUSE, ControlKind.RESUME):
         draft.controls.append(message.sequence)
         hold(draft, message)
@@ -23,33 +25,15 @@ def apply(draft: Draft, message: ControlRow) -> None:
 
 def cancel(draft: Draft, message: ControlRow) -> None:
     """Fix *cancelled* as the end of the run and stop what runs; closing steps follow. A run that closes goes on."""
-    if draft.ended or draft.closing:
+    if draft.ended or draft.closing.get("status", RunStatus.CANCELLED) != RunStatus.CANCELLED:
         return
     draft.begin_revision()
-    closing.set_closing(draft, {"status": str(RunStatus.CANCELLED), "by": message.sender})
+    draft.event("run_cancelling", by=message.sender)
+    if not draft.closing:
+        draft.set_state(closing=compact({"status": str(RunStatus.CANCELLED), "by": message.sender}))
     if draft.state.held:
         draft.set_state(held="")
-    stop_scopes(draft)
-
-
-def stop_scopes(draft: Draft) -> None:
-    """Reach every live scope of a cancelled run: running effects are told to stop, the others end now."""
-    for scope in draft.live_scopes():
-        if scope.phase == ScopePhase.EFFECT and scope.visit is not None:
-            draft.cancelled_visits.append(scope.visit)
-        else:
-            stop_scope(draft, scope)
-
-
-def stop_scope(draft: Draft, scope: ScopeRow) -> None:
-    if scope.visit is None:
-        closing.begin_finally(draft, scope)
-        return
-    visit = draft.visit(scope.visit)
-    attempts = draft.attempts(visit.number)
-    if scope.waits_for == WaitsFor.RECONCILE and attempts:
-        draft.event("step_unreconciled", visit=visit.number, attempt=attempts[-1].number)
-    settling.cancel_visit(draft, scope, visit)
+    stopping.stop(draft, draft.live_scopes())
 
 
 def hold(draft: Draft, message: ControlRow) -> None:

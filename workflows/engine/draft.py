@@ -18,8 +18,12 @@ from workflows.engine.contract import Effect, Kinds
 from workflows.errors import Failure
 from workflows.facts import (
     AttemptRow,
+    ControlRow,
     EventRow,
     Facts,
+    FanoutCounts,
+    FanoutRow,
+    InterruptRow,
     PayloadRow,
     RunState,
     ScopeRow,
@@ -84,9 +88,17 @@ class Draft:
         self.next_event = facts.next_event
         self.visit_count = facts.visits
         self.scopes: dict[str, ScopeRow] = dict(facts.scopes())
-        self.scopes_new: set[str] = set()
+        self.ended_scopes: dict[str, ScopeRow] = {}
+        self.scopes_new: dict[str, None] = {}
         self.scopes_changed: dict[str, None] = {}
         self.changed_variables: dict[str, Mapping[str, Any]] = {}
+        self.variables_new: set[str] = set()
+        self.fanouts: dict[int, FanoutRow] = {}
+        self.fanout_counts: dict[int, FanoutCounts] = {}
+        self.interrupts: dict[int, InterruptRow] = {}
+        self.pending_joins: list[int] = []
+        self.gated: dict[str, None] = {}
+        self.signals: list[ControlRow] = []
         self.visit_rows: dict[int, VisitRow] = {}
         self.visits_new: set[int] = set()
         self.attempt_rows: dict[tuple[int, int], AttemptRow] = {}
@@ -126,6 +138,39 @@ class Draft:
     def refused(self, scope: str, step: str) -> VisitRow | None:
         row = self.latest_refused.get((scope, step))
         return self.facts.refused(scope, step) if row is None else row
+
+    def fanout(self, visit: int) -> FanoutRow:
+        row = self.fanouts.get(visit)
+        return self.facts.fanout(visit) if row is None else row
+
+    def counts(self, visit: int) -> FanoutCounts:
+        known = self.fanout_counts.get(visit)
+        return self.facts.counts(visit) if known is None else known
+
+    def ended_items(self, visit: int) -> dict[int, ScopeRow]:
+        """The ended scopes of a fan-out by index, in no particular order."""
+        items = {} if visit in self.fanouts else dict(self.facts.ended_items(visit))
+        for row in self.ended_scopes.values():
+            if row.parent_visit == visit and row.index is not None:
+                items[row.index] = row
+        return items
+
+    def visits_below(self, visit: int) -> int:
+        """Visits made in the bodies of an open map."""
+        number = self.visit(visit)
+        prefix = f"{visit_path(number.scope, number.step, number.round or 1)}["
+        new = sum(1 for row in self.visits_new if self.visit_rows[row].scope.startswith(prefix))
+        return new + (0 if visit in self.fanouts else self.facts.visits_below(visit))
+
+    def interrupt(self, visit: int) -> InterruptRow | None:
+        row = self.interrupts.get(visit)
+        return self.facts.interrupt(visit) if row is None else row
+
+    def parent(self, scope: ScopeRow) -> ScopeRow | None:
+        """The scope in which the visit stands whose body this scope is; None for the root."""
+        if scope.parent_visit is None:
+            return None
+        return self.scopes[self.visit(scope.parent_visit).scope]
 
     def payload(self, digest: str) -> Any:
         return self.values[digest] if digest in self.values else self.facts.payload(digest)
@@ -187,7 +232,7 @@ class Draft:
     def put_scope(self, row: ScopeRow) -> ScopeRow:
         before = self.scopes.get(row.path)
         if before is None:
-            self.scopes_new.add(row.path)
+            self.scopes_new[row.path] = None
             changed = {name: getattr(row, name) for name in _SCOPE_COLUMNS}
         else:
             changed = {name: value for name in SCOPE_CHANGES if (value := getattr(row, name)) != getattr(before, name)}
@@ -195,7 +240,11 @@ class Draft:
                 return row
             if row.path not in self.scopes_new:
                 self.scopes_changed[row.path] = None
-        self.scopes[row.path] = row
+        if row.phase == ScopePhase.ENDED:
+            self.scopes.pop(row.path, None)
+            self.ended_scopes[row.path] = row
+        else:
+            self.scopes[row.path] = row
         self._version("scope", row.path, changed)
         return row
 
@@ -203,6 +252,8 @@ class Draft:
         return self.put_scope(replace(row, **changes))
 
     def set_variables(self, path: str, values: Mapping[str, Any]) -> None:
+        if path in self.scopes_new and path not in self.changed_variables:
+            self.variables_new.add(path)
         self.changed_variables[path] = values
         self._version("scopevars", path, {"values": canonical(dict(values))})
 
@@ -262,7 +313,11 @@ class Draft:
         return self.revision == self.facts.revision and not self.controls
 
     def live_scopes(self) -> list[ScopeRow]:
-        return [row for row in self.scopes.values() if row.phase != ScopePhase.ENDED]
+        return list(self.scopes.values())
+
+    def scope_row(self, path: str) -> ScopeRow:
+        """A scope this draft has written, ended or not."""
+        return self.ended_scopes[path] if path in self.ended_scopes else self.scopes[path]
 
     def batch(self, *, commit_id: str, parks: bool, release: bool, wake_at_ms: int | None) -> Batch:
         """The rows to write. ``parks``: the run ends or waits, so the moment to wake it at is written; with
@@ -289,9 +344,13 @@ class Draft:
             attempts_settled=tuple(settled),
             attempts_closed=tuple(closed),
             attempts_new=tuple(new),
-            scopes_new=tuple(self.scopes[path] for path in self.scopes_new),
-            scopes_changed=tuple(self.scopes[path] for path in self.scopes_changed),
-            variables={path: canonical(dict(values)) for path, values in self.changed_variables.items()},
+            scopes_new=tuple(self.scope_row(path) for path in self.scopes_new),
+            scopes_changed=tuple(self.scope_row(path) for path in self.scopes_changed),
+            variables=self._variable_texts(new=False),
+            variables_new=self._variable_texts(new=True),
+            fanouts=tuple(self.fanouts.values()),
+            interrupts_new=tuple(row for row in self.interrupts.values() if row.status == "open"),
+            interrupts_closed=tuple(row for row in self.interrupts.values() if row.status != "open"),
             events=tuple(self.events),
             versions=tuple(
                 VersionRow(revision=revision, table=table, key=key, row=compact(changed))
@@ -300,3 +359,16 @@ class Draft:
             controls=tuple(self.controls),
             controls_at=self.now,
         )
+
+    def _variable_texts(self, *, new: bool) -> dict[str, str]:
+        return {
+            path: canonical(dict(values))
+            for path, values in self.changed_variables.items()
+            if (path in self.variables_new) == new
+        }
+
+
+def visit_path(scope: str, step: str, round: int) -> str:
+    """The path of a visit: ``deploy[3]/roll_out``, with ``#2`` after a step entered again."""
+    own = step if round == 1 else f"{step}#{round}"
+    return f"{scope}/{own}" if scope else own

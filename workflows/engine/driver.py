@@ -22,7 +22,7 @@ from workflows.definitions.compiler import compiled
 from workflows.definitions.freezing import verify
 from workflows.definitions.parameters import for_expressions
 from workflows.definitions.plan import Plan
-from workflows.engine import recovery, scheduler
+from workflows.engine import recovery, scheduler, signals
 from workflows.engine.contract import Kinds, Result
 from workflows.engine.draft import Draft
 from workflows.engine.effects import Effects
@@ -217,7 +217,7 @@ class Session:
             return None
         self.first = False
         self.results = {}
-        self.messages = []
+        self.messages = signals.pending(self.messages, decision.draft.controls)
         return decision
 
     def commit(self, decision: Decision) -> bool:

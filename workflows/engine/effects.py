@@ -7,7 +7,7 @@ from typing import cast
 
 from workflows.definitions.plan import Plan
 from workflows.engine.contract import EffectContext, EffectKind, Kinds
-from workflows.engine.draft import Admission
+from workflows.engine.draft import Admission, visit_path
 from workflows.engine.pool import Delivery, EffectPool, Stop
 from workflows.engine.secrets import read_secret
 from workflows.engine.supervisor import Supervisor
@@ -95,9 +95,3 @@ class Effects:
 
 def _as_token(token: object) -> Token:
     return cast(Token, token)
-
-
-def visit_path(scope: str, step: str, round: int) -> str:
-    """The path of a visit: ``deploy[3]/roll_out``, with ``#2`` after a step entered again."""
-    own = step if round == 1 else f"{step}#{round}"
-    return f"{scope}/{own}" if scope else own

@@ -2,14 +2,28 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import replace
 from hashlib import sha256
 from typing import Any
 
 from workflows.definitions.plan import StepPlan
-from workflows.engine import closing, settling
-from workflows.engine.contract import Effect, EndBody, Entered, Entry, Missing, Settled, Sleep
+from workflows.engine import closing, fanning, people, settling, signals, workspace
+from workflows.engine.contract import (
+    Ask,
+    AwaitSignal,
+    Call,
+    Effect,
+    EndBody,
+    Entered,
+    Entry,
+    FanOut,
+    Missing,
+    Settled,
+    Sleep,
+)
 from workflows.engine.draft import Admission, Draft, failure_text
-from workflows.engine.environment import evaluate
+from workflows.engine.environment import around, evaluate
 from workflows.errors import FAILURES, Failure
 from workflows.expressions import BadExpression
 from workflows.facts import AttemptRow, ScopeRow, VisitRow
@@ -41,15 +55,42 @@ def enter(draft: Draft, scope: ScopeRow) -> None:
     match entered:
         case Missing():
             park_for_code(draft, scope, entered)
+        case Effect() if not workspace.is_free(draft, entered.workspace):
+            draft.gated[scope.path] = None
+        case _:
+            access = entered.access if isinstance(entered, Effect) else ""
+            visit = open_visit(draft, scope, step, round, access=access)
+            proceed(draft, scope, step, visit, entered)
+
+
+def proceed(draft: Draft, scope: ScopeRow, step: StepPlan, visit: VisitRow, entered: Entered) -> None:
+    """Do what an open visit needs, in the present revision."""
+    match entered:
         case Effect():
-            visit = open_visit(draft, scope, step, round, access=entered.access)
             admit(draft, scope, step, visit, entered)
         case Sleep() if entered.until_ms > draft.now_ms:
-            visit = open_visit(draft, scope, step, round)
             sleep(draft, scope, visit, entered.until_ms)
+        case FanOut():
+            fanning.fan_out(draft, scope, step, visit, entered)
+            draft.pending_joins.append(visit.number)
+        case Call():
+            call_block(draft, scope, step, visit, entered)
+        case Ask():
+            people.ask(draft, scope, step, visit, entered)
+        case AwaitSignal():
+            signals.await_signal(draft, scope, visit, entered)
         case _:
-            visit = open_visit(draft, scope, step, round, quiet=True)
             conclude(draft, scope, step, visit, entered)
+
+
+def call_block(draft: Draft, scope: ScopeRow, step: StepPlan, visit: VisitRow, call: Call) -> None:
+    """Begin a block; a parameter or a variable that cannot be computed fails the visit."""
+    try:
+        params = fanning.checked_parameters(step.bodies["do"], dict(call.params))
+        fanning.call_block(draft, scope, step, visit, replace(call, params=params))
+    except BadExpression as error:
+        failure = Failure(code="bad_expression", message=str(error))
+        settling.finish(draft, scope, step, visit, outcome="failed", failure=failure)
 
 
 def closed_gate(draft: Draft, scope: ScopeRow, step: StepPlan, round: int) -> tuple[str, Failure] | None:
@@ -109,6 +150,7 @@ def ask(draft: Draft, scope: ScopeRow, step: StepPlan, round: int) -> Entered:
             Entry(
                 step=step,
                 evaluate=lambda value: evaluate(draft, scope, value),
+                evaluate_with=lambda value, extra: evaluate(draft, scope, value, extra),
                 variables=draft.variables(scope.path),
                 now_ms=draft.now_ms,
                 round=round,
@@ -127,10 +169,8 @@ def condition(draft: Draft, scope: ScopeRow, step: StepPlan) -> bool:
     return value
 
 
-def open_visit(
-    draft: Draft, scope: ScopeRow, step: StepPlan, round: int, *, access: str = "", quiet: bool = False
-) -> VisitRow:
-    """Add a visit in a revision of its own. ``quiet``: the caller says what became of it in the same revision."""
+def open_visit(draft: Draft, scope: ScopeRow, step: StepPlan, round: int, *, access: str = "") -> VisitRow:
+    """Add a visit in a revision of its own; what becomes of it is said in the same revision."""
     draft.begin_revision()
     visit = draft.add_visit(
         VisitRow(
@@ -166,10 +206,19 @@ def settle_pure(draft: Draft, scope: ScopeRow, step: StepPlan, visit: VisitRow, 
     try:
         digest = draft.keep(entered.output, limit=settling.OUTPUT_LIMIT)
         if entered.variables:
-            draft.set_variables(scope.path, {**draft.variables(scope.path), **entered.variables})
+            set_variables(draft, scope, entered.variables)
     except NotStorable as error:
         outcome, failure = "failed", Failure(code=error.code, message=error.message)
     settling.finish(draft, scope, step, visit, outcome=outcome, output_digest=digest, failure=failure)
+
+
+def set_variables(draft: Draft, scope: ScopeRow, values: Mapping[str, Any]) -> None:
+    """Set variables where they were declared: in this scope, or in the nearest one around it that has them."""
+    for one in around(draft, scope):
+        own = draft.variables(one.path)
+        changed = {name: value for name, value in values.items() if name in own}
+        if changed:
+            draft.set_variables(one.path, {**own, **changed})
 
 
 def sleep(draft: Draft, scope: ScopeRow, visit: VisitRow, until_ms: int) -> None:
@@ -213,16 +262,17 @@ def enter_again(draft: Draft, scope: ScopeRow) -> None:
             park_for_code(draft, scope, entered)
         case Effect() if repeats_other_inputs(attempts, entered):
             park_for_changed_inputs(draft, scope, visit, attempts[-1])
-        case Effect():
-            draft.begin_revision()
-            visit = draft.change_visit(visit, access=entered.access)
-            admit(draft, scope, step, visit, entered)
-        case Sleep() if entered.until_ms > draft.now_ms:
-            draft.begin_revision()
-            sleep(draft, scope, visit, entered.until_ms)
+        case Effect() if not workspace.is_free(draft, entered.workspace):
+            if scope.phase == ScopePhase.WAITING:
+                draft.begin_revision()
+                draft.event("step_resumed", visit=visit.number, step=step.id)
+                draft.change_scope(scope, phase=ScopePhase.READY.value, waits_for="", wake_at_ms=None)
+            draft.gated[scope.path] = None
         case _:
             draft.begin_revision()
-            conclude(draft, scope, step, visit, entered)
+            if isinstance(entered, Effect):
+                visit = draft.change_visit(visit, access=entered.access)
+            proceed(draft, scope, step, visit, entered)
 
 
 def try_again(draft: Draft, scope: ScopeRow) -> None:

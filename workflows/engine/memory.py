@@ -11,18 +11,23 @@ from collections import OrderedDict
 from collections.abc import Mapping
 from typing import Any
 
-from workflows.engine.draft import Draft
+from django.db.models import Count
+
+from workflows.engine.draft import Draft, visit_path
 from workflows.errors import Refusal
 from workflows.facts import (
     AttemptRow,
     ControlRow,
+    FanoutCounts,
+    FanoutRow,
+    InterruptRow,
     RunIdentity,
     RunState,
     ScopeRow,
     VisitRow,
     column_names,
 )
-from workflows.models import Attempt, ControlMessage, Payload, Run, Scope, ScopeVars, Visit
+from workflows.models import Attempt, ControlMessage, Fanout, Interrupt, Payload, Run, Scope, ScopeVars, Visit
 from workflows.statuses import ScopePhase, VisitStatus
 
 #: Bytes of payload text whose decoded values are kept.
@@ -92,7 +97,33 @@ class Memory:
         for row in attempts.values(*column_names(AttemptRow)):
             self._attempts[row["visit"]][row["number"]] = AttemptRow(**row)
         self._settled: dict[tuple[str, str], VisitRow | None] = {}
+        self._steps_of: dict[str, set[str]] = {}
         self._refused: dict[tuple[str, str], VisitRow | None] = {}
+        self._workspace_uses: dict[int, str] = {}
+        self._gate: list[str] = []
+        self._load_containers(numbers)
+
+    def _load_containers(self, numbers: list[int]) -> None:
+        """The open fan-outs and questions; most runs have neither, and then nothing is read."""
+        run_id = self.identity.id
+        kinds = {visit.kind for visit in self._open.values()}
+        self._fanouts: dict[int, FanoutRow] = {}
+        self._counts: dict[int, FanoutCounts] = {}
+        self._below: dict[int, int] = {}
+        self._interrupts: dict[int, InterruptRow] = {}
+        if kinds & {"map", "parallel"}:
+            rows = Fanout.objects.filter(run_id=run_id, visit__in=numbers).values(*column_names(FanoutRow))
+            self._fanouts = {row["visit"]: FanoutRow(**row) for row in rows}
+            self._counts = {visit: self._count(visit) for visit in self._fanouts}
+        if kinds & {"approval", "question"}:
+            rows = Interrupt.objects.filter(run_id=run_id, visit__in=numbers).order_by("attempt")
+            self._interrupts = {row["visit"]: InterruptRow(**row) for row in rows.values(*column_names(InterruptRow))}
+
+    def _count(self, visit: int) -> FanoutCounts:
+        scopes = Scope.objects.filter(run_id=self.identity.id, parent_visit=visit)
+        outcomes = dict(scopes.values_list("outcome").annotate(Count("id")).order_by())
+        counted = {name: outcomes.get(name, 0) for name in ("ok", "failed", "cancelled")}
+        return FanoutCounts(started=sum(outcomes.values()), **counted)
 
     def pending_controls(self) -> list[ControlRow]:
         """Accepted messages that nobody has carried out, in order."""
@@ -114,16 +145,21 @@ class Memory:
         return tuple(self._attempts.get(visit, {}).values())
 
     def settled(self, scope: str, step: str) -> VisitRow | None:
-        key = (scope, step)
-        if key not in self._settled:
-            self._settled[key] = None if self._complete else self._read(key, refused=False)
-        return self._settled[key]
+        return self._latest(self._settled, (scope, step), refused=False)
 
     def refused(self, scope: str, step: str) -> VisitRow | None:
-        key = (scope, step)
-        if key not in self._refused:
-            self._refused[key] = None if self._complete else self._read(key, refused=True)
-        return self._refused[key]
+        return self._latest(self._refused, (scope, step), refused=True)
+
+    def _latest(
+        self, known: dict[tuple[str, str], VisitRow | None], key: tuple[str, str], *, refused: bool
+    ) -> VisitRow | None:
+        if key in known or self._complete or key[0] not in self._scopes:
+            # a scope that this driver has not written yet has no visits
+            return known.get(key)
+        known[key] = self._read(key, refused=refused)
+        if key[0]:
+            self._steps_of.setdefault(key[0], set()).add(key[1])
+        return known[key]
 
     def _read(self, key: tuple[str, str], *, refused: bool) -> VisitRow | None:
         rows = Visit.objects.filter(run_id=self.identity.id, scope=key[0], step=key[1], round__isnull=refused)
@@ -135,6 +171,33 @@ class Memory:
     def payload(self, digest: str) -> Any:
         return self.payloads.get(digest)
 
+    def fanout(self, visit: int) -> FanoutRow:
+        return self._fanouts[visit]
+
+    def counts(self, visit: int) -> FanoutCounts:
+        return self._counts[visit]
+
+    def visits_below(self, visit: int) -> int:
+        if visit not in self._below:
+            row = self._open[visit]
+            prefix = f"{visit_path(row.scope, row.step, row.round or 1)}["
+            made = Visit.objects.filter(run_id=self.identity.id, number__gt=visit, scope__startswith=prefix)
+            self._below[visit] = made.count()
+        return self._below[visit]
+
+    def ended_items(self, visit: int) -> Mapping[int, ScopeRow]:
+        rows = Scope.objects.filter(run_id=self.identity.id, parent_visit=visit, phase=ScopePhase.ENDED)
+        return {row["index"]: ScopeRow(**row) for row in rows.values(*column_names(ScopeRow))}
+
+    def interrupt(self, visit: int) -> InterruptRow | None:
+        return self._interrupts.get(visit)
+
+    def workspace_uses(self) -> Mapping[int, str]:
+        return self._workspace_uses
+
+    def gate_order(self, path: str) -> int:
+        return self._gate.index(path) if path in self._gate else len(self._gate)
+
     # ---- after a commit ---------------------------------------------------------------------------------------------
 
     def absorb(self, draft: Draft) -> None:
@@ -143,14 +206,17 @@ class Memory:
         self.revision = draft.revision
         self.next_event = draft.next_event
         self.visits = draft.visit_count
+        self._absorb_containers(draft)
         for path in (*draft.scopes_new, *draft.scopes_changed):
-            row = draft.scopes[path]
+            row = draft.scope_row(path)
             if row.phase == ScopePhase.ENDED:
                 self._scopes.pop(path, None)
                 self._variables.pop(path, None)
+                self._forget_scope(path)
             else:
                 self._scopes[path] = row
-        self._variables.update(draft.changed_variables)
+        live = {path: values for path, values in draft.changed_variables.items() if path in self._scopes}
+        self._variables.update(live)
         for number, visit in draft.visit_rows.items():
             if visit.status == VisitStatus.OPEN:
                 self._open[number] = visit
@@ -160,10 +226,37 @@ class Memory:
         for (number, attempt), row in draft.attempt_rows.items():
             if number in self._open:
                 self._attempts.setdefault(number, {})[attempt] = row
-        self._settled.update(draft.latest_settled)
-        self._refused.update(draft.latest_refused)
+        for known, latest in ((self._settled, draft.latest_settled), (self._refused, draft.latest_refused)):
+            for key, row in latest.items():
+                if key[0] in self._scopes:
+                    known[key] = row
+                    if key[0]:
+                        self._steps_of.setdefault(key[0], set()).add(key[1])
         for digest, payload in draft.payloads.items():
             self.payloads.put(digest, payload.size, draft.values[digest])
+
+    def _absorb_containers(self, draft: Draft) -> None:
+        self._fanouts.update(draft.fanouts)
+        self._counts.update(draft.fanout_counts)
+        self._interrupts.update(draft.interrupts)
+        self._below.clear()
+        self._gate = list(draft.gated)
+        for visit, _ in draft.attempts_settled:
+            self._workspace_uses.pop(visit, None)
+        for admission in draft.admissions:
+            if admission.effect.workspace != "none":
+                self._workspace_uses[admission.visit.number] = admission.effect.workspace
+        for number, visit in draft.visit_rows.items():
+            if visit.status != VisitStatus.OPEN:
+                for known in (self._fanouts, self._counts, self._interrupts):
+                    known.pop(number, None)
+
+    def _forget_scope(self, path: str) -> None:
+        """Nothing reads the steps of an item any more once it has ended."""
+        if path in self._steps_of:
+            for step in self._steps_of.pop(path):
+                self._settled.pop((path, step), None)
+                self._refused.pop((path, step), None)
 
 
 def identity_of(run_id: int) -> tuple[RunIdentity, Run]:

@@ -223,7 +223,7 @@ class EffectPool:
     def _execute(job: _Job) -> Result:
         reason = job.stop.reason()
         if reason is not None:
-            return stopped_result(reason, detail=" It had not begun.")
+            return stopped_result(reason, message="The step was stopped before it began.")
         assert job.secrets is not None
         try:
             result: object = job.kind.execute(job.context)

@@ -1,4 +1,4 @@
-"""Recovery: what becomes of an attempt whose owner is gone, and of what a person says about it (BEHAVIOURS ADM 5, 6)."""
+"""Recovery: what becomes of an attempt whose owner is gone, and of what a person says about it (ADM 5, 6)."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ import json
 from typing import Any
 
 from workflows.definitions.plan import StepPlan
-from workflows.engine import closing, entering, settling
+from workflows.engine import closing, entering, fanning, settling
 from workflows.engine.contract import Result
 from workflows.engine.draft import Draft, failure_text
 from workflows.engine.retries import next_attempt
 from workflows.errors import Failure
 from workflows.facts import AttemptRow, ScopeRow, VisitRow
 from workflows.jsonvalue import store
-from workflows.statuses import Access, AttemptStatus, ScopePhase, WaitsFor
+from workflows.statuses import Access, AttemptStatus, InterruptStatus, ScopePhase, WaitsFor
 
 
 def recover(draft: Draft) -> None:
@@ -25,7 +25,7 @@ def recover(draft: Draft) -> None:
         attempt = draft.attempts(visit.number)[-1]
         if attempt.status != AttemptStatus.RUNNING or attempt.epoch == draft.facts.epoch:
             continue
-        if closing.is_cancelled(draft, scope):
+        if fanning.is_cancelled(draft, scope):
             settling.cancel_attempt(draft, scope, visit, attempt, None)
         else:
             interrupt(draft, scope, visit, attempt, reason="owner_lost")
@@ -137,6 +137,7 @@ def poison(draft: Draft, crashes: int) -> None:
                     draft.close_attempt(
                         attempt, versioned=True, status=AttemptStatus.INTERRUPTED.value, marks='["uncertain"]'
                     )
+            settling.close_question(draft, draft.visit(scope.visit), InterruptStatus.CLOSED)
         if scope.path:
             draft.change_scope(scope, phase=ScopePhase.ENDED.value, waits_for="", wake_at_ms=None)
     root = draft.scopes[""]

@@ -41,10 +41,12 @@ def failure_result(
     )
 
 
-def stopped_result(reason: str, *, exit_code: int | None = None, log: str = "", detail: str = "") -> Result:
+def stopped_result(
+    reason: str, *, message: str | None = None, detail: str = "", exit_code: int | None = None, log: str = ""
+) -> Result:
     """An attempt that was ended from outside: ``timeout``, ``cancelled`` or ``shutdown``."""
-    outcome, code, message = _STOPPED[reason]
-    return failure_result(code, f"{message}{detail}", outcome=outcome, exit_code=exit_code, log=log)
+    outcome, code, usual = _STOPPED[reason]
+    return failure_result(code, f"{message or usual}{detail}", outcome=outcome, exit_code=exit_code, log=log)
 
 
 def output_result(

@@ -12,7 +12,18 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from workflows.definitions.plan import Plan
-from workflows.engine import beginning, closing, controls, entering, recovery, settling, status
+from workflows.engine import (
+    beginning,
+    controls,
+    entering,
+    fanning,
+    joining,
+    people,
+    recovery,
+    settling,
+    signals,
+    status,
+)
 from workflows.engine.contract import INTERRUPTED, Kinds, Result
 from workflows.engine.draft import Draft
 from workflows.facts import ControlRow, Facts, ScopeRow
@@ -59,6 +70,8 @@ def decide(
             recovery.recover(draft)
         wake(draft)
         advance(draft)
+    else:
+        joining.join_what_ended(draft)
     return conclude(draft)
 
 
@@ -75,7 +88,7 @@ def settle(draft: Draft, visit_number: int, attempt_number: int, result: Result)
     visit = draft.visit(visit_number)
     scope = draft.scopes[visit.scope]
     attempt = next(row for row in draft.attempts(visit_number) if row.number == attempt_number)
-    if closing.is_cancelled(draft, scope):
+    if fanning.is_cancelled(draft, scope):
         settling.cancel_attempt(draft, scope, visit, attempt, result)
     elif result.outcome == INTERRUPTED:
         recovery.interrupt(draft, scope, visit, attempt, reason="worker_stopped", log=result.log)
@@ -88,20 +101,31 @@ def settle(draft: Draft, visit_number: int, attempt_number: int, result: Result)
 def wake(draft: Draft) -> None:
     """Wake the scopes whose moment has come: timers, retries, and what an operator has decided or repaired."""
     for scope in draft.live_scopes():
-        if scope.phase != ScopePhase.WAITING or draft.ended:
+        if draft.scopes.get(scope.path) is not scope or scope.phase != ScopePhase.WAITING or draft.ended:
             continue
         if scope.waits_for == WaitsFor.RECONCILE:
             recovery.carry_out(draft, scope)
         elif scope.waits_for == WaitsFor.CODE:
             entering.try_again(draft, scope)
+        elif scope.waits_for == WaitsFor.PEOPLE and people.is_answered(draft, scope):
+            people.take_answer(draft, scope)
+        elif scope.waits_for == WaitsFor.SIGNAL and signals.take(draft, scope):
+            continue
         elif scope.wake_at_ms is not None and scope.wake_at_ms <= draft.now_ms and not draft.state.held:
             wake_up(draft, scope)
 
 
 def wake_up(draft: Draft, scope: ScopeRow) -> None:
-    """The moment a scope waited for has come: a timer settles its visit, a retry starts the next attempt."""
+    """The moment a scope waited for has come: a timer settles its visit, a retry starts the next attempt, a deadline
+    or a timeout passes."""
     if scope.waits_for == WaitsFor.RETRY:
         entering.enter_again(draft, scope)
+    elif scope.waits_for == WaitsFor.JOIN:
+        joining.time_out(draft, scope)
+    elif scope.waits_for == WaitsFor.PEOPLE:
+        people.expire(draft, scope)
+    elif scope.waits_for == WaitsFor.SIGNAL:
+        signals.expire(draft, scope)
     elif scope.waits_for == WaitsFor.TIMER and scope.visit is not None:
         step = draft.plan.steps[scope.step]
         draft.begin_revision()
@@ -109,11 +133,18 @@ def wake_up(draft: Draft, scope: ScopeRow) -> None:
 
 
 def advance(draft: Draft) -> None:
-    """Advance every ready scope as far as it goes."""
-    while not (draft.ended or draft.is_cut or draft.state.held):
+    """Advance every ready scope as far as it goes; those that wait for the workspace longest come first."""
+    while True:
+        joining.join_what_ended(draft)
+        if draft.ended or draft.is_cut or draft.state.held:
+            return
         ready = [scope for scope in draft.scopes.values() if scope.phase == ScopePhase.READY]
+        ready = [scope for scope in ready if scope.path not in draft.gated]
         if not ready:
             return
+        ready.sort(key=lambda scope: draft.facts.gate_order(scope.path))
         for scope in ready:
-            if not (draft.ended or draft.is_cut):
+            if draft.ended or draft.is_cut:
+                break
+            if draft.scopes.get(scope.path) is scope:
                 entering.go_on(draft, scope)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from hashlib import sha256
 from typing import Any
 
@@ -14,7 +15,7 @@ from workflows.engine.retries import next_attempt
 from workflows.errors import Failure
 from workflows.facts import AttemptRow, ScopeRow, VisitRow
 from workflows.ledger.records import compact
-from workflows.statuses import AttemptStatus, ScopePhase, WaitsFor
+from workflows.statuses import AttemptStatus, InterruptStatus, ScopePhase, WaitsFor
 
 #: Bytes of canonical text that one step may output.
 OUTPUT_LIMIT = 1024 * 1024
@@ -102,6 +103,7 @@ def finish(
     *,
     outcome: str,
     output_digest: str | None = None,
+    detail_digest: str | None = None,
     failure: Failure | None = None,
     exit_code: int | None = None,
     attempts: int | None = None,
@@ -112,6 +114,7 @@ def finish(
         visit,
         outcome=outcome,
         output_digest=output_digest,
+        detail_digest=detail_digest,
         error=failure_text(failure),
         exit_code=exit_code,
         attempts=visit.attempts if attempts is None else attempts,
@@ -150,6 +153,7 @@ def leave(
         last_step=step.id if ran else scope.last_step,
         waits_for="",
         wake_at_ms=None,
+        stopping="",
     )
     if target == DONE:
         closing.end_list(draft, scope)
@@ -182,8 +186,9 @@ def cancel_attempt(draft: Draft, scope: ScopeRow, visit: VisitRow, attempt: Atte
 def cancel_visit(
     draft: Draft, scope: ScopeRow, visit: VisitRow, *, attempt: int | None = None, attempts: int | None = None
 ) -> None:
-    """Settle the open visit of a scope that a cancel has reached, in the present revision; then the closing steps."""
-    failure = Failure(code="cancelled", message="The run was cancelled.")
+    """Settle the open visit of a scope that is being stopped, in the present revision, and end the scope."""
+    failure = Failure(code="cancelled", message="It was stopped before its end.")
+    close_question(draft, visit, InterruptStatus.CLOSED)
     draft.settle_visit(
         visit,
         outcome="cancelled",
@@ -191,7 +196,19 @@ def cancel_visit(
         attempts=visit.attempts if attempts is None else attempts,
     )
     draft.event("step_cancelled", visit=visit.number, attempt=attempt, step=visit.step)
-    closing.begin_finally(draft, scope)
+    scope = draft.change_scope(scope, visit=None, waits_for="", wake_at_ms=None, stopping="")
+    closing.end_cancelled(draft, scope)
+
+
+def close_question(draft: Draft, visit: VisitRow, status: InterruptStatus) -> None:
+    """Close the open question of a visit and its paused attempt, if there is one."""
+    question = draft.interrupt(visit.number)
+    if question is None or question.status != InterruptStatus.OPEN:
+        return
+    draft.interrupts[visit.number] = replace(question, status=status.value, revision_settled=draft.revision)
+    attempt = draft.attempts(visit.number)[-1]
+    outcome = "expired" if status == InterruptStatus.EXPIRED else "cancelled"
+    draft.close_attempt(attempt, status=AttemptStatus.CANCELLED.value, outcome=outcome)
 
 
 def decode_error(text: str) -> dict[str, Any]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from workflows.engine.draft import Draft
 from workflows.facts import ScopeRow
 from workflows.ledger.records import compact
-from workflows.statuses import BLOCKING_CAUSES, WAITING_CAUSES, RunStatus, ScopePhase
+from workflows.statuses import BLOCKING_CAUSES, WAITING_CAUSES, RunStatus, ScopePhase, WaitsFor
 
 #: Reasons are for people: a map of thousands waiting items is summed up.
 MOST_REASONS = 20
@@ -16,8 +16,9 @@ def derive(draft: Draft) -> int | None:
     if draft.ended:
         return None
     waiting = [scope for scope in draft.scopes.values() if scope.phase == ScopePhase.WAITING]
-    status = derived_status(draft, waiting)
-    reasons = [] if status == RunStatus.RUNNING else [_reason(scope) for scope in waiting[:MOST_REASONS]]
+    causes = [scope for scope in waiting if scope.waits_for != WaitsFor.JOIN]
+    status = derived_status(draft, causes)
+    reasons = [] if status == RunStatus.RUNNING else [_reason(scope) for scope in causes[:MOST_REASONS]]
     if draft.state.held and status == RunStatus.PAUSED:
         reasons.insert(0, {"cause": "held"})
     changes: dict[str, object] = {}

@@ -22,7 +22,8 @@ import time
 from collections.abc import Iterable
 
 SEPARATOR = "\x1f"
-ROUNDS = 5
+ROUNDS = 10
+PAUSE_SECONDS = 0.003
 
 
 def kill_group(group: int, number: int = signal.SIGKILL) -> bool:
@@ -61,19 +62,26 @@ def marked_processes(marks: Iterable[str]) -> list[int]:
 
 
 def kill_marked(marks: Iterable[str]) -> int:
-    """Kills every process that carries one of the marks, also those they start meanwhile; how many were found."""
-    marks = tuple(marks)
-    killed = 0
+    """Kills every process that carries one of the marks, also those they start meanwhile; how many were found.
+
+    Looks until it has found none twice: a process shows no environment for an instant while it becomes a program.
+    """
+    marks = tuple(mark for mark in marks if mark)
+    if not marks:
+        return 0
+    killed = found_none = 0
     for _ in range(ROUNDS):
         found = marked_processes(marks)
-        if not found:
-            break
         for process in found:
             try:
                 os.kill(process, signal.SIGKILL)
             except (ProcessLookupError, PermissionError):
                 continue
         killed += len(found)
+        found_none = 0 if found else found_none + 1
+        if found_none == 2:
+            break
+        time.sleep(PAUSE_SECONDS)
     return killed
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import stat
+from contextlib import suppress
 from pathlib import Path
 
 PRIVATE = 0o700
@@ -40,8 +41,8 @@ def folder_below(workspace: Path, folder: str) -> Path:
         raise WorkspaceRefused("The name of a folder cannot contain the character U+0000.")
     try:
         path = (root / folder).resolve()
-    except (OSError, RuntimeError) as error:
-        raise WorkspaceRefused(f'The folder "{folder}" cannot be used: {error}.') from error
+    except (OSError, RuntimeError):  # a link that leads to itself, on some versions of Python
+        raise WorkspaceRefused(f'There is no folder "{folder}" in the workspace.') from None
     if not path.is_relative_to(root):
         raise WorkspaceRefused(f'The folder "{folder}" is outside of the workspace.')
     if not path.exists():
@@ -63,13 +64,12 @@ def _make_directory(path: Path, *, parents: bool = False) -> None:
     try:
         if parents:
             path.parent.mkdir(parents=True, exist_ok=True)
-        path.mkdir(mode=PRIVATE)
-    except FileExistsError:
-        pass
+        with suppress(FileExistsError):
+            path.mkdir(mode=PRIVATE)
+        # Looked at after the creation: what is there may be somebody else's, put there in between.
+        found = os.lstat(path)
     except OSError as error:
         raise WorkspaceRefused(f"The workspace {path} cannot be created: {error.strerror}.") from error
-    # Checked after the creation: what is there may be somebody else's, put there in between.
-    found = os.lstat(path)
     if stat.S_ISLNK(found.st_mode):
         raise WorkspaceRefused(f"The workspace {path} is a link, and links are not followed.")
     if not stat.S_ISDIR(found.st_mode):

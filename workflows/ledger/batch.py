@@ -10,7 +10,17 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from workflows.facts import AttemptRow, EventRow, PayloadRow, RunState, ScopeRow, VersionRow, VisitRow
+from workflows.facts import (
+    AttemptRow,
+    EventRow,
+    FanoutRow,
+    InterruptRow,
+    PayloadRow,
+    RunState,
+    ScopeRow,
+    VersionRow,
+    VisitRow,
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,10 +53,25 @@ class Batch:
     scopes_new: tuple[ScopeRow, ...] = ()
     scopes_changed: tuple[ScopeRow, ...] = ()
     variables: Mapping[str, str] = field(default_factory=dict)
+    variables_new: Mapping[str, str] = field(default_factory=dict)
+    fanouts: tuple[FanoutRow, ...] = ()
+    interrupts_new: tuple[InterruptRow, ...] = ()
+    interrupts_closed: tuple[InterruptRow, ...] = ()
     events: tuple[EventRow, ...] = ()
     versions: tuple[VersionRow, ...] = ()
     controls: tuple[int, ...] = ()
     controls_at: Any = None
+
+    @property
+    def variables_rows(self) -> tuple[VariablesRow, ...]:
+        """The rows of ``variables_new``."""
+        return tuple(VariablesRow(path, values) for path, values in self.variables_new.items())
+
+
+@dataclass(frozen=True, slots=True)
+class VariablesRow:
+    path: str
+    values: str
 
 
 #: The columns that change after the insert, per table.
@@ -54,6 +79,7 @@ VISIT_CHANGES = (
     "status",
     "outcome",
     "output_digest",
+    "detail_digest",
     "error",
     "exit_code",
     "attempts",
@@ -83,6 +109,8 @@ SCOPE_CHANGES = (
     "last_step",
     "waits_for",
     "wake_at_ms",
+    "stopping",
     "outcome",
     "output_digest",
+    "error",
 )

@@ -19,9 +19,33 @@ from django.db.models import DateTimeField, Field, Model
 
 from workflows.clock import NOW_MS
 from workflows.errors import Refusal
-from workflows.facts import AttemptRow, EventRow, PayloadRow, RunState, ScopeRow, VersionRow, VisitRow, column_names
+from workflows.facts import (
+    AttemptRow,
+    EventRow,
+    FanoutRow,
+    InterruptRow,
+    PayloadRow,
+    RunState,
+    ScopeRow,
+    VersionRow,
+    VisitRow,
+    column_names,
+)
 from workflows.ledger.batch import ATTEMPT_CHANGES, SCOPE_CHANGES, VISIT_CHANGES, Batch
-from workflows.models import Attempt, ControlMessage, Event, Lease, Payload, RowVersion, Run, Scope, ScopeVars, Visit
+from workflows.models import (
+    Attempt,
+    ControlMessage,
+    Event,
+    Fanout,
+    Interrupt,
+    Lease,
+    Payload,
+    RowVersion,
+    Run,
+    Scope,
+    ScopeVars,
+    Visit,
+)
 
 STATE_COLUMNS = column_names(RunState)
 #: SQLite allows 32 766 parameters in a statement; far fewer rows than that go into one.
@@ -160,6 +184,9 @@ _INSERTS: tuple[tuple[str, type[Model], tuple[str, ...], bool, bool], ...] = (
     ("visits_new", Visit, column_names(VisitRow), True, False),
     ("attempts_new", Attempt, column_names(AttemptRow), True, False),
     ("scopes_new", Scope, column_names(ScopeRow), True, False),
+    ("variables_rows", ScopeVars, ("path", "values"), True, False),
+    ("fanouts", Fanout, column_names(FanoutRow), True, False),
+    ("interrupts_new", Interrupt, column_names(InterruptRow), True, False),
     ("events", Event, column_names(EventRow), True, False),
     ("versions", RowVersion, column_names(VersionRow), True, False),
 )
@@ -184,6 +211,10 @@ def updates(writer: Writer, batch: Batch) -> Iterator[Statement]:
         yield Statement(text, (*writer.reader(Scope, SCOPE_CHANGES)(scope), run, scope.path))
     for path, variables in batch.variables.items():
         yield Statement(writer.update_text(ScopeVars, ("values",), ("run_id", "path")), (variables, run, path))
+    for interrupt in batch.interrupts_closed:
+        names = ("status", "revision_settled")
+        text = writer.update_text(Interrupt, names, ("run_id", "visit", "status"))
+        yield Statement(text, (interrupt.status, interrupt.revision_settled, run, interrupt.visit, "open"))
     for sequence in batch.controls:
         names = ("consumed_by", "consumed_at")
         moment = writer.adapt(batch.controls_at) if writer.vendor == "sqlite" else batch.controls_at

@@ -223,7 +223,7 @@ def _controls(rows: _Rows) -> Iterator[str]:
 
 def _payloads(rows: _Rows) -> Iterator[str]:
     named = {rows.run.params_digest, rows.run.output_digest}
-    named |= {row.output_digest for row in (*rows.visits, *rows.scopes)}
+    named |= {visit.output_digest for visit in rows.visits} | {scope.output_digest for scope in rows.scopes}
     for attempt in rows.attempts:
         named |= {attempt.output_digest, attempt.late_output_digest, attempt.log_digest}
     wanted = named - {None}

@@ -17,6 +17,8 @@ from workflows.models import (
     Attempt,
     ControlMessage,
     Event,
+    Fanout,
+    Interrupt,
     Lease,
     Payload,
     RowVersion,
@@ -25,6 +27,7 @@ from workflows.models import (
     ScopeVars,
     Visit,
 )
+from workflows.statuses import InterruptStatus
 
 STATE_COLUMNS = column_names(RunState)
 
@@ -44,6 +47,17 @@ def write(batch: Batch, *, now: Any = None) -> None:
     for attempt in batch.attempts_new:
         Attempt.objects.reserve(run_id=batch.run_id, **columns(attempt, but=("status",)))
     insert(batch, Scope, batch.scopes_new)
+    fresh = [ScopeVars(run_id=batch.run_id, path=path, values=text) for path, text in batch.variables_new.items()]
+    ScopeVars.objects.bulk_create(fresh)
+    insert(batch, Fanout, batch.fanouts)
+    insert(batch, Interrupt, batch.interrupts_new)
+    for row in batch.interrupts_closed:
+        Interrupt.objects.close(
+            run_id=batch.run_id,
+            visit=row.visit,
+            status=InterruptStatus(row.status),
+            revision_settled=row.revision_settled,
+        )
     insert(batch, Event, batch.events)
     insert(batch, RowVersion, batch.versions)
     if batch.controls:

@@ -8,10 +8,11 @@ from workflows.models.attempt import Attempt
 from workflows.models.control import ControlMessage
 from workflows.models.event import Event
 from workflows.models.history import RowVersion
+from workflows.models.interrupt import Interrupt, Vote
 from workflows.models.lease import Lease
 from workflows.models.payload import Payload
 from workflows.models.run import Run
-from workflows.models.scope import Scope, ScopeVars
+from workflows.models.scope import Fanout, Scope, ScopeVars
 from workflows.models.visit import Visit
 from workflows.models.workflow import Plan, Workflow
 
@@ -19,6 +20,8 @@ __all__ = [
     "Attempt",
     "ControlMessage",
     "Event",
+    "Fanout",
+    "Interrupt",
     "Lease",
     "Payload",
     "Plan",
@@ -27,5 +30,6 @@ __all__ = [
     "Scope",
     "ScopeVars",
     "Visit",
+    "Vote",
     "Workflow",
 ]

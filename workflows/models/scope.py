@@ -13,7 +13,9 @@ class Scope(RunRow):
     """Where a thread of control stands.
 
     ``step`` is the step to enter next (phase ready, ``visit`` None), the one being worked on (``visit`` set), or ""
-    when the list is at its end. ``parent_visit`` is the visit whose body this scope is.
+    when the list is at its end. ``parent_visit`` is the visit whose body this scope is; ``input_digest`` names the
+    parameters of a block. ``stopping`` says why the bodies of its present visit end early ("" while they do not).
+    ``error`` is JSON ``{code, step, message}`` of a scope that failed.
     """
 
     path = models.TextField(default="")
@@ -28,8 +30,11 @@ class Scope(RunRow):
     parent_visit = models.PositiveIntegerField(null=True)
     index = models.PositiveIntegerField(null=True)
     key = models.TextField(default="", blank=True)
+    input_digest = digest_column(null=True)
+    stopping = models.CharField(max_length=12, default="", blank=True)
     outcome = models.CharField(max_length=63, default="", blank=True)
     output_digest = digest_column(null=True)
+    error = models.TextField(default="", blank=True)
     revision_created = models.PositiveBigIntegerField()
     inherited = models.BooleanField(default=False)
 
@@ -39,10 +44,34 @@ class Scope(RunRow):
             models.CheckConstraint(condition=Q(phase__in=ScopePhase.values), name="scope_phase_known"),
             models.CheckConstraint(condition=Q(section__in=Section.values), name="scope_section_known"),
         ]
-        indexes = [models.Index(fields=["run"], name="scope_live", condition=~Q(phase=ScopePhase.ENDED))]
+        indexes = [
+            models.Index(fields=["run"], name="scope_live", condition=~Q(phase=ScopePhase.ENDED)),
+            models.Index(
+                fields=["run", "parent_visit"], name="scope_by_parent", condition=Q(parent_visit__isnull=False)
+            ),
+        ]
 
     def __str__(self) -> str:
         return f"{self.run_id} {self.path or '(root)'}"
+
+
+class Fanout(RunRow):
+    """What a map or parallel visit runs over: write-once, 1:1 with the visit. The list itself is a payload.
+
+    How many items have started or ended is counted from their scopes.
+    """
+
+    visit = models.PositiveIntegerField()
+    total = models.PositiveIntegerField()
+    items_digest = digest_column()
+    revision_created = models.PositiveBigIntegerField()
+    inherited = models.BooleanField(default=False)
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["run", "visit"], name="fanout_visit_once")]
+
+    def __str__(self) -> str:
+        return f"{self.run_id} v{self.visit} over {self.total}"
 
 
 class ScopeVars(RunRow):

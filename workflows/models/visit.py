@@ -25,6 +25,7 @@ class Visit(RunRow):
     status = models.CharField(max_length=10, choices=VisitStatus.choices)
     outcome = models.CharField(max_length=63, default="", blank=True)
     output_digest = digest_column(null=True)
+    detail_digest = digest_column(null=True, help_text="items and counts of a fan-out")
     error = models.TextField(default="", blank=True)
     exit_code = models.IntegerField(null=True)
     attempts = models.PositiveIntegerField(default=0)

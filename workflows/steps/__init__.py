@@ -13,8 +13,11 @@ from workflows.engine.contract import Missing, StepKind
 from workflows.errors import Refusal
 from workflows.functions import Registry, registry
 from workflows.steps.assign import AssignKind
+from workflows.steps.block import BlockKind
 from workflows.steps.condition import ConditionKind
 from workflows.steps.end import EndKind
+from workflows.steps.map import MapKind
+from workflows.steps.parallel import ParallelKind
 from workflows.steps.shell import ShellKind
 from workflows.steps.task import TaskKind
 from workflows.steps.wait import WaitKind
@@ -32,7 +35,19 @@ def register(kinds: Iterable[StepKind]) -> Mapping[str, StepKind]:
     return MappingProxyType(by_name)
 
 
-KINDS = register((ShellKind(), TaskKind(), AssignKind(), ConditionKind(), WaitKind(), EndKind()))
+KINDS = register(
+    (
+        ShellKind(),
+        TaskKind(),
+        AssignKind(),
+        ConditionKind(),
+        WaitKind(),
+        MapKind(),
+        ParallelKind(),
+        BlockKind(),
+        EndKind(),
+    )
+)
 
 
 def unsupported(plan: Plan) -> Refusal | None:

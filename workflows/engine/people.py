@@ -1,0 +1,94 @@
+"""People: asking a question, taking its answer, letting it expire (BEHAVIOURS INT)."""
+
+from __future__ import annotations
+
+import json
+
+from workflows.definitions.plan import StepPlan
+from workflows.engine import settling
+from workflows.engine.contract import Ask
+from workflows.engine.draft import Draft
+from workflows.facts import AttemptRow, InterruptRow, ScopeRow, VisitRow
+from workflows.jsonvalue import canonical
+from workflows.statuses import AttemptStatus, InterruptStatus, ScopePhase, WaitsFor
+
+
+def ask(draft: Draft, scope: ScopeRow, step: StepPlan, visit: VisitRow, asked: Ask) -> None:
+    """Commit question, paused attempt and scope together, in the present revision. The deadline counts from now."""
+    attempts = draft.attempts(visit.number)
+    attempt = draft.add_attempt(
+        AttemptRow(
+            visit=visit.number,
+            number=attempts[-1].number + 1 if attempts else 1,
+            dispatch_id=draft.new_id(),
+            input_hash="",
+            status=AttemptStatus.PAUSED.value,
+            epoch=draft.facts.epoch,
+            worker=draft.facts.worker,
+            revision_created=draft.revision,
+            started_at=draft.now,
+        )
+    )
+    deadline = None if asked.timeout_ms is None else draft.now_ms + asked.timeout_ms
+    draft.interrupts[visit.number] = InterruptRow(
+        visit=visit.number,
+        attempt=attempt.number,
+        kind=asked.kind,
+        ask=asked.ask,
+        shown_digest=draft.keep([dict(entry) for entry in asked.show] or None),
+        form=canonical([dict(entry) for entry in asked.form]),
+        choices=canonical([dict(entry) for entry in asked.choices]),
+        audience=canonical(dict(asked.audience)),
+        not_by=canonical(list(asked.not_by)),
+        quorum=asked.quorum,
+        deadline_ms=deadline,
+        remind_ms=asked.remind_ms,
+        asked_at=draft.now,
+        revision_created=draft.revision,
+    )
+    draft.event("question_asked", visit=visit.number, attempt=attempt.number, step=step.id, kind=asked.kind)
+    draft.change_scope(
+        scope,
+        phase=ScopePhase.WAITING.value,
+        visit=visit.number,
+        waits_for=WaitsFor.PEOPLE.value,
+        wake_at_ms=deadline,
+    )
+
+
+def is_answered(draft: Draft, scope: ScopeRow) -> bool:
+    question = None if scope.visit is None else draft.interrupt(scope.visit)
+    return question is not None and question.status == InterruptStatus.ANSWERED
+
+
+def take_answer(draft: Draft, scope: ScopeRow) -> None:
+    """Settle the visit with exactly the answer that was stored."""
+    assert scope.visit is not None
+    question = draft.interrupt(scope.visit)
+    assert question is not None
+    answer = json.loads(question.answer)
+    visit = draft.visit(scope.visit)
+    step = draft.plan.steps[visit.step]
+    draft.begin_revision()
+    attempt = draft.close_attempt(
+        draft.attempts(visit.number)[-1], status=AttemptStatus.SUCCEEDED.value, outcome=answer["outcome"]
+    )
+    settling.finish(
+        draft,
+        scope,
+        step,
+        visit,
+        outcome=answer["outcome"],
+        output_digest=draft.keep(answer["output"]),
+        attempts=visit.attempts + 1,
+        attempt=attempt.number,
+    )
+
+
+def expire(draft: Draft, scope: ScopeRow) -> None:
+    """The deadline has passed and nobody has answered: outcome ``expired``, once."""
+    assert scope.visit is not None
+    visit = draft.visit(scope.visit)
+    draft.begin_revision()
+    settling.close_question(draft, visit, InterruptStatus.EXPIRED)
+    settling.finish(draft, scope, draft.plan.steps[visit.step], visit, outcome="expired", attempts=visit.attempts + 1)
