@@ -17,7 +17,7 @@ from workflows.expressions.references import children_of
 from workflows.expressions.syntax import Call, Collection, Node, Select
 
 #: Items of one piece; shorter loops are left to the library.
-PIECE = 256
+PIECE = 128
 _LOOPS = frozenset({"map", "filter"})
 #: Calls whose arguments may not be evaluated at all, or not as values.
 _LAZY = frozenset({"has", "all", "exists", "exists_one", "optMap", "optFlatMap", "or", "orValue"})

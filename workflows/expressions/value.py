@@ -119,11 +119,10 @@ def _run(program: Program, names: Mapping[str, Any]) -> Any:
 
 
 def _run_bounded(program: Program, inputs: Mapping[str, Any]) -> Any:
-    bound = work_bound(program.tree, inputs)
-    if bound.longest_loop > PIECE and program.spread:
-        if work_bound(program.tree, inputs, program.spread).work <= WORK_LIMIT:
+    bound = work_bound(program.tree, inputs, program.spread)
+    if bound.work <= WORK_LIMIT:
+        if program.spread and bound.longest_loop > PIECE:
             return evaluate_in_pieces(program.source, program.tree, inputs)
-    elif bound.work <= WORK_LIMIT:
         return engine.evaluate(program.source, inputs)
     reason = engine.LOOP_LIMIT_MESSAGE if bound.rounds > LOOP_LIMIT else engine.WORK_LIMIT_MESSAGE
     raise BadExpression(engine.sentence(program.source, reason))
