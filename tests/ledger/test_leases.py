@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.hand import ENGINE_VERSIONS, TTL_MS, Hand
+from tests.support.hand import ENGINE_VERSIONS, TTL_MS, Hand, expire
 from tests.support.kinds import kinds_with, ok
 from tests.support.plans import publish_run, workflow
 from tests.support.rows import all_rows, assert_sound, events_of
@@ -16,7 +16,6 @@ from workflows.clock import database_now_ms
 from workflows.errors import Refusal
 from workflows.ledger import leases
 from workflows.ledger.reopening import wake
-from workflows.ledger.transactions import ledger_transaction
 from workflows.models import Event, Lease, RowVersion, Run
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -248,9 +247,3 @@ def test_waking_a_parked_run_makes_it_runnable_without_a_revision() -> None:
     assert wake(run_id=run_id) is True
     assert Run.objects.get(pk=run_id).revision == revision
     assert acquire(run_id, now=None).epoch == 2
-
-
-@ledger_transaction
-def expire(run_id: int) -> None:
-    """Let the lease of a run have ended a moment ago by the database clock."""
-    Lease.objects.filter(run_id=run_id).update(expires_ms=database_now_ms() - 1)

@@ -10,16 +10,19 @@ from typing import Any
 
 from tests.support.kinds import kinds_with
 from tests.support.plans import START
+from workflows.clock import database_now_ms
 from workflows.definitions.parameters import for_expressions
 from workflows.engine import scheduler
 from workflows.engine.contract import Kinds, Result
-from workflows.engine.driver import read_plan
 from workflows.engine.draft import Admission
+from workflows.engine.driver import read_plan
 from workflows.engine.memory import Memory, identity_of
 from workflows.engine.scheduler import Decision
 from workflows.ledger import leases
 from workflows.ledger.advance import advance
 from workflows.ledger.batch import Batch
+from workflows.ledger.transactions import ledger_transaction
+from workflows.models import Lease
 
 TTL_MS = 60_000
 ENGINE_VERSIONS = frozenset({1})
@@ -107,6 +110,12 @@ class Hand:
     def running(self) -> list[str]:
         """The attempts that this hand has admitted and not settled: ``v1.1``."""
         return [f"v{visit}.{attempt}" for visit, attempt in self.admissions]
+
+
+@ledger_transaction
+def expire(run_id: int) -> None:
+    """Let the lease of a run have ended a moment ago by the database clock."""
+    Lease.objects.filter(run_id=run_id).update(expires_ms=database_now_ms() - 1)
 
 
 def key_of(name: str) -> tuple[int, int]:

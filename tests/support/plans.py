@@ -11,7 +11,7 @@ from workflows.definitions.compiler import compile_plan
 from workflows.definitions.freezing import freeze
 from workflows.definitions.source import read_source
 from workflows.jsonvalue import store
-from workflows.ledger.publishing import Publication, Published, PlanVersion, StoredPlan, publish, publish_plan
+from workflows.ledger.publishing import PlanVersion, Publication, Published, StoredPlan, publish, publish_plan
 
 #: A moment of the past at which everything in tests begins.
 START = datetime(2026, 1, 31, 9, 30, tzinfo=UTC)

@@ -50,4 +50,5 @@ def events_of(run_id: int) -> list[str]:
 def assert_sound(*run_ids: int) -> None:
     """Whether the rows of these runs (by default of all) tell one story."""
     for run_id in run_ids or Run.objects.values_list("pk", flat=True):
-        assert inspect_run(run_id) == []
+        problems = inspect_run(run_id)
+        assert problems == [], "\n".join(problems)

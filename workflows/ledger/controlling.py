@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
@@ -83,9 +84,16 @@ def _stored_before(run: Run, kind: ControlKind, request_id: str, content: str) -
     same: ControlMessage | None = messages.filter(request_id=request_id).first()
     if same is not None and same.digest != content:
         raise Refusal("control.conflict", run=run.pk, request_id=request_id)
-    if same is None and kind == ControlKind.CANCEL and not (run.is_final and run.status != RunStatus.CANCELLED):
-        same = messages.filter(kind=kind).first()
+    if same is None and kind == ControlKind.CANCEL:
+        # one that was carried out without effect, since the run ended at the same moment, does not count
+        cancels = messages.filter(kind=kind)
+        same = (cancels if _is_cancelled(run) else cancels.filter(consumed_at=None)).last()
     return same
+
+
+def _is_cancelled(run: Run) -> bool:
+    closing = json.loads(run.closing) if run.closing else {}
+    return RunStatus.CANCELLED in (run.status, closing.get("status"))
 
 
 def _refuse_when_over(run: Run, kind: ControlKind) -> None:
