@@ -44,7 +44,9 @@ def step_of(kind: str, options: Mapping[str, Any], **changes: Any) -> StepPlan:
     return StepPlan(**{**values, **changes})
 
 
-def shell(run: str | None = None, *, argv: Any = None, env: Mapping[str, Any] | None = None, **changes: Any) -> StepPlan:
+def shell(
+    run: str | None = None, *, argv: Any = None, env: Mapping[str, Any] | None = None, **changes: Any
+) -> StepPlan:
     """A shell step. ``env`` and ``argv`` may hold templates; other keys of the format go in ``changes``."""
     options: dict[str, Any] = {
         "run": run,
@@ -66,11 +68,14 @@ def task(call: str, arguments: Any = None, *, schema: Any = None, **changes: Any
     return step_of("task", {"call": call, "with": compile_value(arguments or {}), "schema": schema}, **changes)
 
 
-def enter(step: StepPlan, *, kind: StepKind | None = None, frozen: Any = None, now_ms: int = 0, **names: Any) -> Entered:
+def enter(
+    step: StepPlan, *, kind: StepKind | None = None, frozen: Any = None, now_ms: int = 0, **names: Any
+) -> Entered:
     return (kind or KINDS[step.kind]).enter(
         Entry(
             step=step,
             evaluate=lambda value: value.evaluate(names),
+            evaluate_with=lambda value, extra: value.evaluate({**names, **extra}),
             variables=names.get("vars", {}),
             now_ms=now_ms,
             round=1,

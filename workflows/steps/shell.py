@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import tempfile
+import uuid
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -25,8 +26,9 @@ VALUE_LIMIT = 100 * 1024
 QUOTED_LIMIT = 500
 
 _SHELL = ("/bin/sh", "-eu", "-c")
-#: Together they are in the environment of one attempt's processes and of no other's.
-_MARK_NAMES = ("WAYPOST_IDEMPOTENCY_KEY", "WAYPOST_ATTEMPT")
+#: By this variable the supervisor finds all processes of one start, and no others. The idempotency key would not do:
+#: a repetition has the same, and must not be taken for what the worker before it left behind.
+_MARK_NAME = "WAYPOST_PROCESS"
 
 
 class TooLarge(Exception):
@@ -87,7 +89,7 @@ class ShellKind:
             environment=environment,
             folder=folder,
             stdin=(inputs.get("stdin") or "").encode(),
-            mark=mark_of(environment, _MARK_NAMES),
+            mark=mark_of(environment, [_MARK_NAME]),
         )
         finished = run_process(
             command,
@@ -150,6 +152,7 @@ def _environment(context: EffectContext, secrets: AttemptSecrets) -> dict[str, s
         WAYPOST_INDEX="" if context.index is None else str(context.index),
         WAYPOST_IDEMPOTENCY_KEY=context.dispatch_id,
     )
+    environment[_MARK_NAME] = uuid.uuid4().hex
     return environment
 
 
