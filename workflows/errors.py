@@ -87,6 +87,20 @@ REFUSALS: dict[str, RefusalRule] = {
         "Run {run} has no revision {revision}; it has 1 to {current}.", "", 404, ExitCode.USAGE
     ),
     "input.invalid": RefusalRule("{reason}", "", 422, ExitCode.USAGE),
+    "interrupt.ambiguous": RefusalRule(
+        "Run {run} has {count} open questions.", "Name one of them: {choices}.", 422, ExitCode.USAGE
+    ),
+    "interrupt.answered": RefusalRule("{interrupt} of run {run} was answered by {by} at {at}."),
+    "interrupt.changed": RefusalRule(
+        "What {interrupt} of run {run} shows has changed since it was looked at.", "Look at it again, then answer."
+    ),
+    "interrupt.closed": RefusalRule("{interrupt} of run {run} is closed: {reason}."),
+    "interrupt.invalid": RefusalRule("The answer has {count} problem(s).", "", 422, ExitCode.USAGE),
+    "interrupt.not_allowed": RefusalRule("{who} may not answer {interrupt} of run {run}: {reason}.", "", 403),
+    "interrupt.not_found": RefusalRule(
+        "Run {run} has no open question{interrupt}.", "`runs show {run}` lists the open ones.", 404, ExitCode.USAGE
+    ),
+    "interrupt.voted": RefusalRule("{who} has already decided on {interrupt} of run {run}: {decision}."),
     "lease.held": RefusalRule(
         "Run {run} is driven by {holder} until {expires_at}.",
         "Wait for it, or stop that worker; a dead worker's lease ends by itself.",

@@ -12,12 +12,14 @@ from workflows.definitions.plan import Plan, StepPlan
 from workflows.engine.contract import Missing, StepKind
 from workflows.errors import Refusal
 from workflows.functions import Registry, registry
+from workflows.steps.approval import ApprovalKind
 from workflows.steps.assign import AssignKind
 from workflows.steps.block import BlockKind
 from workflows.steps.condition import ConditionKind
 from workflows.steps.end import EndKind
 from workflows.steps.map import MapKind
 from workflows.steps.parallel import ParallelKind
+from workflows.steps.question import QuestionKind
 from workflows.steps.shell import ShellKind
 from workflows.steps.task import TaskKind
 from workflows.steps.wait import WaitKind
@@ -45,6 +47,8 @@ KINDS = register(
         MapKind(),
         ParallelKind(),
         BlockKind(),
+        ApprovalKind(),
+        QuestionKind(),
         EndKind(),
     )
 )
@@ -71,8 +75,6 @@ def missing_functions(plan: Plan, functions: Registry = registry) -> tuple[Missi
 
 
 def _later_feature(step: StepPlan) -> str | None:
-    if step.kind == "wait" and step.options.get("signal") is not None:
-        return f"a wait for a signal (step {step.id})"
     if step.kind == "end" and step.options.get("requires"):
         return f"receipts that an end requires (step {step.id})"
     if step.limit is not None:

@@ -1,8 +1,4 @@
-"""``wait``: a timer or a point in time. What has passed does not wait.
-
-Waiting for a signal comes with control messages of runs; until then a plan that uses it is refused at its start
-(``steps.unsupported``).
-"""
+"""``wait``: a timer, a point in time, or a signal that somebody sends to the run. What has passed does not wait."""
 
 from __future__ import annotations
 
@@ -10,9 +6,9 @@ import re
 from datetime import UTC, datetime, timedelta
 
 from workflows.definitions.durations import DurationError, parse_duration
-from workflows.engine.contract import Entered, Entry, Settled, Sleep
+from workflows.engine.contract import AwaitSignal, Entered, Entry, Settled, Sleep
 from workflows.expressions import BadExpression
-from workflows.steps.entering import kind_of_value
+from workflows.steps.entering import kind_of_value, milliseconds
 
 ELAPSED = "elapsed"
 
@@ -31,10 +27,21 @@ class WaitKind:
         elif options.get("until") is not None:
             until_ms = point_ms(entry.evaluate(options["until"]))
         else:
-            raise NotImplementedError("A wait for a signal cannot be entered by this version.")
+            return _signal(entry)
         if until_ms <= entry.now_ms:
             return Settled(outcome=ELAPSED)
         return Sleep(until_ms=until_ms, outcome=ELAPSED)
+
+
+def _signal(entry: Entry) -> AwaitSignal:
+    name = entry.evaluate(entry.step.options["signal"])
+    if not isinstance(name, str) or not name:
+        raise BadExpression(f'"signal" must be the name of a signal, but it is {kind_of_value(name)}.')
+    return AwaitSignal(
+        name=name,
+        match=entry.step.options["match"],
+        timeout_ms=milliseconds(entry, entry.step.timeout, "timeout"),
+    )
 
 
 def _duration_ms(value: object) -> int:
