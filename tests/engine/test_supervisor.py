@@ -116,6 +116,20 @@ def test_a_deadline_that_is_extended_kills_nothing_and_one_that_passes_kills_all
         assert process.wait(timeout=5) == -signal.SIGKILL
 
 
+def test_a_worker_learns_that_its_groups_outlived_a_deadline(supervisor: Supervisor) -> None:
+    supervisor.extend(60)
+    supervisor.watch(2**22 + 1)
+    supervisor.watch(2**22 + 2)
+    assert supervisor.forget(2**22 + 1) is False
+
+    supervisor.extend(0)
+    supervisor.extend(60)
+
+    assert supervisor.forget(2**22 + 2) is True
+    supervisor.watch(2**22 + 2)
+    assert supervisor.forget(2**22 + 2) is False
+
+
 def test_a_supervisor_process_that_died_is_replaced_and_told_of_everything(supervisor: Supervisor) -> None:
     with sleeper() as first, sleeper() as second:
         supervisor.watch(first.pid)
@@ -152,6 +166,7 @@ def test_the_worker_can_kill_everything_itself(supervisor: Supervisor) -> None:
         supervisor.watch(2**22 + 1, "WAYPOST_A=y")
 
         assert supervisor.kill_all() == 2
+        assert supervisor.forget(first.pid) is True
 
         assert first.wait(timeout=5) == -signal.SIGKILL
         assert second.wait(timeout=5) == -signal.SIGKILL

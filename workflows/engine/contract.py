@@ -171,11 +171,14 @@ class EffectContext:
 
 
 class GroupKeeper(Protocol):
-    """Told of every process group an effect starts and ends (``engine.supervisor``)."""
+    """Told of every process group an effect starts and ends (``engine.supervisor``).
+
+    ``forget`` says whether the keeper may have killed the group itself, because the worker could not vouch for it.
+    """
 
     def watch(self, group: int, mark: str = "") -> None: ...
 
-    def forget(self, group: int) -> None: ...
+    def forget(self, group: int) -> bool: ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -19,7 +19,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from workflows.engine.contract import GroupKeeper
@@ -106,12 +106,16 @@ def run_process(
     try:
         groups.watch(process.pid, command.mark)
         running.open_gate()
-        return running.follow(stop=stop, stop_reason=stop_reason, deadline=deadline)
+        finished = running.follow(stop=stop, stop_reason=stop_reason, deadline=deadline)
     finally:
         # In this order: while the leader has not been waited for, the number of the group cannot be reused.
         kill_group(process.pid)
-        groups.forget(process.pid)
+        lapsed = groups.forget(process.pid)
         running.close()
+    if lapsed and finished.stopped is None and finished.signal == signal.SIGKILL:
+        # Killed because this worker was frozen or could not renew: nobody knows how it would have ended.
+        return replace(finished, stopped="shutdown")
+    return finished
 
 
 def find_program(command: Command) -> str:

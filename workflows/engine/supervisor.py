@@ -29,6 +29,7 @@ class Supervisor:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._groups: dict[int, str] = {}
+        self._lapsed: set[int] = set()
         self._deadline: float | None = None
         self._process: subprocess.Popen[bytes] | None = None
         self._owner = 0
@@ -45,17 +46,25 @@ class Supervisor:
             self._groups[group] = mark
             self._tell(f"watch {group} {mark}")
 
-    def forget(self, group: int) -> None:
-        """The group has ended. Call it before the leader is waited for: from then on its number may be reused."""
+    def forget(self, group: int) -> bool:
+        """The group has ended. Call it before the leader is waited for: from then on its number may be reused.
+
+        True when a deadline passed, or everything was killed, while it was watched: its end may be ours.
+        """
         with self._lock:
             self._own_this_process()
+            self._note_lapse()
+            lapsed = group in self._lapsed
+            self._lapsed.discard(group)
             if self._groups.pop(group, None) is not None and self._process is not None:
                 self._tell(f"forget {group}")
+            return lapsed
 
     def extend(self, seconds: float) -> None:
         """The worker holds its leases for ``seconds`` from now on; without another call everything is killed then."""
         with self._lock:
             self._own_this_process()
+            self._note_lapse()
             self._deadline = time.monotonic() + seconds
             if self._process is not None:
                 self._tell(f"deadline {self._deadline!r}")
@@ -64,6 +73,7 @@ class Supervisor:
         """Kills everything that is watched, from this process: the worker can no longer vouch for it."""
         with self._lock:
             groups = dict(self._groups)
+            self._lapsed.update(groups)
             # Under the lock: a group is forgotten before its number can be reused, so no stranger is killed here.
             for group in groups:
                 supervisor_process.kill_group(group)
@@ -86,6 +96,12 @@ class Supervisor:
             self._process.returncode = 0
             self._process.stdin.close()
         self._owner, self._process, self._groups, self._deadline = os.getpid(), None, {}, None
+        self._lapsed = set()
+
+    def _note_lapse(self) -> None:
+        """A worker that was frozen beyond its deadline learns here that its groups were killed meanwhile."""
+        if self._deadline is not None and time.monotonic() >= self._deadline:
+            self._lapsed.update(self._groups)
 
     def _tell(self, line: str) -> None:
         if self._process is not None and self._send(line):
