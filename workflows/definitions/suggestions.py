@@ -67,6 +67,7 @@ SYNONYMS: dict[str, dict[str, str]] = {
         **dict.fromkeys(("cron", "schedules"), "schedule"),
         **dict.fromkeys(("label", "labels"), "tags"),
         **dict.fromkeys(("templates", "groups"), "blocks"),
+        **dict.fromkeys(("tasks", "stages", "nodes", "actions"), "steps"),
     },
     "field key": {
         **dict.fromkeys(("choices", "options", "values", "allowed"), "enum"),

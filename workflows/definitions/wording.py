@@ -69,13 +69,13 @@ def as_name(written: object) -> str:
 
 def name_hint(written: object, *, must_start: bool = False) -> str:
     """How a name has to be written, with a proposal when one can be made."""
+    proposal = as_name(written) if isinstance(written, str) else ""
     rule = 'Use lower-case letters, digits and "_"'
-    if must_start:
+    if must_start or not proposal:
         rule += ", starting with a letter"
     if isinstance(written, str) and len(written) > 63:
         rule += ", at most 63 characters"
-    proposal = as_name(written) if isinstance(written, str) else ""
-    return f'{rule}: "{proposal}".' if proposal else f"{rule}, a letter first." if not must_start else f"{rule}."
+    return f'{rule}: "{proposal}".' if proposal else f"{rule}."
 
 
 def sentence(*parts: str) -> str:

@@ -159,10 +159,16 @@ def _bound(value: object) -> object:
     return value
 
 
+#: Names that an author may take for a place where expressions are evaluated.
+_FIXED_ROLES = frozenset({"item", "outcome", "queue"})
+
+
 def named(role: str) -> Checked:
     """A name whose ``role`` (step, parameter, choice, …) decides how a wrong one is refused."""
 
     def check(value: object) -> object:
+        if role in _FIXED_ROLES and holds_expression(value):
+            raise wrong("fixed_text")
         if not is_name(value):
             raise wrong("name", role=role)
         return value

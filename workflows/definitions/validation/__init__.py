@@ -25,7 +25,7 @@ from workflows.definitions.validation.tree import build
 from workflows.definitions.validation.warnings import check_warnings
 from workflows.errors import Problem
 
-__all__ = ["Known", "KnownWorkflow", "Validation", "validate"]
+__all__ = ["Known", "KnownWorkflow", "Validation", "check_document", "validate"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,11 +60,12 @@ def validate(text: str | bytes, known: Known | None = None) -> Validation:
     except SourceError as broken:
         return Validation(problems=(broken.problem,))
     report = Report(position=source.position)
-    _check(source.document, known or Known(), report)
+    check_document(source.document, known or Known(), report)
     return Validation(problems=tuple(report.sorted()), document=source.document, source=source)
 
 
-def _check(document: Mapping[str, Any], known: Known, report: Report) -> None:
+def check_document(document: Mapping[str, Any], known: Known, report: Report) -> None:
+    """Report everything that is wrong with a document that was read, in no particular order."""
     foreign = shape_keys.other_tool(document)
     if foreign is not None:
         shape_keys.report_other_tool(*foreign, report)

@@ -44,14 +44,17 @@ def _check_text(
         before = len(report.problems)
         for problem in info.problems:
             report.add(problem.code, path, problem.message, problem.hint)
-        keeps_null = (
-            info.is_whole_text and len(info.references) == 1 and ".".join(info.references[0].path) == info.source
-        )
-        use = Use(path=path, scope=place.scope, asked=asked, keeps_null=keeps_null)
+        use = Use(path=path, scope=place.scope, asked=asked, keeps_null=_is_bare_output(info))
         for reference in info.references:
             names.check(reference.path, use)
         if info.tree is not None and len(report.problems) == before:
             _check_type(info, path, types, report)
+
+
+def _is_bare_output(info: ExpressionInfo) -> bool:
+    """Whether the whole value is ``${ steps.x.output }``, which stays null when the step has not run."""
+    paths = [reference.path for reference in info.references]
+    return info.is_whole_text and len(paths) == 1 and len(paths[0]) == 3 and ".".join(paths[0]) == info.source
 
 
 def _asked(infos: tuple[ExpressionInfo, ...], place: Place) -> frozenset[str]:

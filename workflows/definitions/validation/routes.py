@@ -15,6 +15,7 @@ from workflows.definitions.kinds import (
     SKIPPED,
     default_route,
 )
+from workflows.definitions.models.values import is_name
 from workflows.definitions.suggestions import closest, did_you_mean
 from workflows.definitions.validation.flow import Flow, endless_loops, unreachable
 from workflows.definitions.validation.known import Known
@@ -201,7 +202,7 @@ def _complete(routes: _Routes, flow: Flow, step: StepNode, taken: Mapping[str, s
             _follow(routes, flow, step, outcome, target, path, quietly=True)
             continue
         flow.uncertain = True
-        if outcome in reserved:
+        if outcome in reserved or not is_name(outcome):
             continue  # a name that cannot be used is refused where it is written
         if step.kind == "condition" and outcome == "else":
             routes.report.add(

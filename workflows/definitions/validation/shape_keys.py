@@ -93,11 +93,16 @@ _OTHER_TOOLS = {
     "Ansible": ("hosts", "tasks", "become"),
     "Serverless Workflow": ("document", "dsl", "states"),
 }
+_TELLING_TOOLS = {tool: _OTHER_TOOLS[tool] for tool in ("GitHub Actions", "GitLab CI", "AWS Step Functions")}
 
 
 def other_tool(document: Mapping[str, Any]) -> tuple[str, str] | None:
-    """The first key of ``document`` that belongs to another tool, and that tool; None when there is none."""
-    found = [(key, tool) for key in document for tool, keys in _OTHER_TOOLS.items() if key in keys]
+    """The first key of ``document`` that belongs to another tool, and that tool; None when there is none.
+
+    In a file that says which format it is only the most telling keys count; the others may be slips.
+    """
+    known = _OTHER_TOOLS if "format" not in document else {tool: keys[:2] for tool, keys in _TELLING_TOOLS.items()}
+    found = [(key, tool) for key in document for tool, keys in known.items() if key in keys]
     return found[0] if found else None
 
 

@@ -12,7 +12,7 @@ from workflows.definitions.suggestions import did_you_mean
 from workflows.definitions.validation.faults import Fault
 from workflows.definitions.validation.report import Path, Report, last_name
 from workflows.definitions.validation.shape_names import not_a_secret_name
-from workflows.definitions.wording import cut, sentence, shown, what_it_is
+from workflows.definitions.wording import cut, flow, sentence, shown, what_it_is
 
 _FORMS = {
     "env": "`env: { NAME: value }`",
@@ -67,7 +67,8 @@ def not_text(fault: Fault, report: Report) -> None:
 
 def not_fixed(fault: Fault, report: Report) -> None:
     """E412."""
-    message = f'"{fault.key}" must be fixed text; expressions are not evaluated here.'
+    key = "next" if "next" in fault.inner else fault.key
+    message = f'"{key}" must be fixed text; expressions are not evaluated here.'
     report.add("E412", fault.path, message, "Write the value itself.")
 
 
@@ -243,11 +244,12 @@ def not_a_list(fault: Fault, report: Report) -> None:
         report.add("E107", fault.path, "A workflow needs at least one step.", "Add `steps:` with a list of steps.")
     elif fault.value is None and _is_body(fault):
         empty_body(fault, report)
-    elif fault.path == ("secrets",) and isinstance(fault.value, Mapping):
+    elif fault.path == ("secrets",) and isinstance(fault.value, Mapping) and fault.value:
         for name in fault.value:
             not_a_secret_name(name, (*fault.path, name), report)
     else:
-        hint = f"Write `{fault.key}: [{cut(str(fault.value))}]`." if isinstance(fault.value, str) else ""
+        is_one = isinstance(fault.value, str | int | float) and fault.path[-1] == fault.key
+        hint = f"Write `{fault.key}: [{cut(flow(fault.value))}]`." if is_one else ""
         must_be(fault, "a list", report, hint)
 
 
