@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +28,6 @@ class Command(BaseCommand):
     """
 
     requires_system_checks = ["compatibility"]
-    needs_tables = True
 
     def add_arguments(self, parser: CommandParser) -> None:
         self.add_words(parser)
@@ -39,6 +38,9 @@ class Command(BaseCommand):
     def perform(self, **options: Any) -> int:
         raise NotImplementedError
 
+    def tables_are_needed(self, options: Mapping[str, Any]) -> bool:
+        return True
+
     def handle(self, *args: Any, **options: Any) -> None:
         code = self._answered(options)
         if code:
@@ -46,7 +48,7 @@ class Command(BaseCommand):
 
     def _answered(self, options: dict[str, Any]) -> int:
         try:
-            if self.needs_tables:
+            if self.tables_are_needed(options):
                 ensure_schema()
             return self.perform(**options)
         except Refusal as refusal:
@@ -138,19 +140,3 @@ def _limited(content: bytes, name: str) -> bytes:
     if len(content) > MOST_BYTES:
         raise Refusal("input.invalid", reason=f"{name} is larger than {MOST_BYTES // 2**20} MiB.")
     return content
-
-
-def run_ids(words: Iterable[str]) -> list[int]:
-    """Run numbers from the command line; ``-`` stands for those on standard input. Raises ``input.invalid``."""
-    found: list[int] = []
-    for word in words:
-        texts = read_text(STANDARD_INPUT).split() if word == STANDARD_INPUT else [word]
-        found += [run_id(text) for text in texts]
-    return list(dict.fromkeys(found))
-
-
-def run_id(text: str) -> int:
-    """A run number. Raises ``input.invalid``."""
-    if not (text.isascii() and text.isdigit()) or int(text[:20]) > 2**63 - 1:
-        raise Refusal("input.invalid", reason=f'"{text}" is not the number of a run.')
-    return int(text)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from datetime import datetime
@@ -132,14 +133,23 @@ class PlainView:
         for line in self._progress.take(events):
             if line.mark != "running":
                 self._write(plain_line(line))
-        for event in events:
-            if event.type == "run_closing":
-                self._write("  closing steps")
 
     def progress(self, run_id: int, visit: int, text: str) -> None:
         line = self._progress.says(visit, text)
         if line is not None:
             self._write(f"  v{visit:<3} {line.step:<24} {line.said}")
 
+    def notice(self, text: str) -> None:
+        """A word to the person at the terminal. Called by a signal handler: it must not use a buffered stream, since
+        the main thread may be inside of one."""
+        os.write(2, f"{text}\n".encode())
+
     def close(self) -> None:
         """Nothing is left on the screen."""
+
+
+class SilentView(PlainView):
+    """Shows nothing but notices."""
+
+    def __init__(self) -> None:
+        super().__init__(lambda line: None)

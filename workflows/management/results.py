@@ -10,7 +10,10 @@ from workflows.management.wording import duration, next_moves, reason_text, seco
 
 
 def result_lines(result: dict[str, Any], *, quiet: bool) -> Iterator[str]:
-    """Status, error, what it waits for and what to do, output. ``quiet``: a succeeded run prints its output only."""
+    """Status, error, what it waits for, what to do about it (not for a past revision), output.
+
+    ``quiet``: a succeeded run prints its output only.
+    """
     status = result["status"]
     if not quiet or status != "succeeded":
         yield f"run {result['run']} {_status_text(result)}"
@@ -20,8 +23,9 @@ def result_lines(result: dict[str, Any], *, quiet: bool) -> Iterator[str]:
         yield f"  {error['code']}{place}: {error['message']}"
     for reason in result["reasons"]:
         yield f"  {reason_text(reason)}"
-    for move in next_moves(result["run"], status, result["reasons"]):
-        yield f"  {move}"
+    if "revision" not in result:
+        for move in next_moves(result["run"], status, result["reasons"]):
+            yield f"  {move}"
     if result["output"] is not None:
         yield value_text(result["output"])
 

@@ -120,7 +120,9 @@ class Worker:
             if last_visit is not None and standing.visits >= last_visit:
                 break
             if standing.is_due(_now_ms()):
-                failures = self._drive_once(run_id, failures, None if last_visit is None else last_visit - standing.visits)
+                failures = self._drive_once(
+                    run_id, failures, None if last_visit is None else last_visit - standing.visits
+                )
             elif standing.goes_on_by_itself:
                 self.pause(_seconds_until(standing.wake_at_ms))
             else:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from functools import cached_property
 from typing import Any
 
@@ -12,14 +12,17 @@ from workflows.definitions.validation import Known
 from workflows.errors import Refusal
 from workflows.functions import autodiscover, registry
 from workflows.models import Workflow
-from workflows.operations.library import library_file, library_files
+from workflows.operations.library import library_file, library_files, name_in
 
 
-def known_here() -> Known:
-    """Everything a file may name. Models, agents and graphs cannot be registered in this version: there are none."""
+def known_here(beside: Iterable[bytes] = ()) -> Known:
+    """Everything a file may name. ``beside`` are the texts of files that are checked together and may name each other.
+
+    Models, agents and graphs cannot be registered in this version: there are none.
+    """
     autodiscover()
     return Known(
-        workflows=KnownWorkflows(),
+        workflows=KnownWorkflows(beside),
         functions=registry.declarations(),
         models=frozenset(),
         agents=frozenset(),
@@ -30,15 +33,18 @@ def known_here() -> Known:
 class KnownWorkflows(Mapping[str, Any]):
     """Workflows by name, published or in the library. Rows and files are read only when a file refers to one."""
 
+    def __init__(self, beside: Iterable[bytes] = ()) -> None:
+        self._beside = {name: text for text in beside if (name := name_in(text)) is not None}
+
     @cached_property
     def names(self) -> frozenset[str]:
         published = Workflow.objects.filter(current__isnull=False).values_list("name", flat=True)
-        return frozenset({*published, *library_files()})
+        return frozenset({*published, *library_files(), *self._beside})
 
     def __getitem__(self, name: str) -> Mapping[str, Any]:
         if name not in self.names:
             raise KeyError(name)
-        document = _published(name) or _from_library(name) or {}
+        document = _read(self._beside.get(name)) or _published(name) or _from_library(name) or {}
         return {"params": document.get("params") or {}, "calls": sorted(set(_calls(document)))}
 
     def __iter__(self) -> Iterator[str]:
@@ -60,8 +66,12 @@ def _published(name: str) -> Mapping[str, Any] | None:
 
 def _from_library(name: str) -> Mapping[str, Any] | None:
     file = library_file(name)
+    return _read(file.text if file is not None else None)
+
+
+def _read(text: bytes | None) -> Mapping[str, Any] | None:
     try:
-        return read_source(file.text).document if file is not None else None
+        return read_source(text).document if text is not None else None
     except SourceError:
         return None
 

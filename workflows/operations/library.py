@@ -46,6 +46,12 @@ def library_files() -> dict[str, LibraryFile]:
     return dict(sorted(found.items()))
 
 
+def name_in(text: bytes) -> str | None:
+    """The name that a workflow file gives itself; None when it has none that could be one."""
+    match = _NAME.search(text)
+    return match[1].decode("ascii") if match else None
+
+
 def _directories() -> tuple[Path, ...]:
     return (*conf().library_dirs, SHIPPED)
 
@@ -63,5 +69,5 @@ def _read(path: Path) -> LibraryFile | None:
         text = path.read_bytes()
     except OSError:
         return None
-    match = _NAME.search(text)
-    return LibraryFile(name=match[1].decode("ascii"), path=path, text=text) if match else None
+    name = name_in(text)
+    return LibraryFile(name=name, path=path, text=text) if name is not None else None

@@ -126,6 +126,11 @@ def ends_without_steps(run_id: int) -> bool:
         return False
 
 
+def is_driven(run_id: int) -> bool:
+    """Whether a worker holds the run at this moment."""
+    return Lease.objects.is_live(run_id)
+
+
 def resume(run_id: int, *, actor: Actor, reason: str = "") -> str:
     """Let a run go on; the answer says how: ``released``, ``reopened`` or ``woken``.
 
@@ -168,7 +173,7 @@ def _reopen(run_id: int, actor: Actor, reason: str) -> None:
 
 
 def _run(run_id: int) -> Run:
-    run = Run.objects.select_related("plan").filter(pk=run_id).first()
+    run: Run | None = Run.objects.select_related("plan").filter(pk=run_id).first()
     if run is None:
         raise Refusal("run.not_found", run=run_id)
     return run

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from django.db import connection
 from django.utils import timezone
 
 from workflows.definitions.compiler import compile_plan, compiled
-from workflows.definitions.freezing import Frozen, freeze, verify
+from workflows.definitions.freezing import Frozen, freeze
 from workflows.definitions.plan import Plan
 from workflows.definitions.suggestions import closest
 from workflows.definitions.validation import Validation, validate
@@ -40,6 +41,12 @@ class Definition:
 def check_file(text: bytes) -> Validation:
     """Every problem of a workflow file, against what this server knows."""
     return validate(text, known_here())
+
+
+def check_files(texts: Sequence[bytes]) -> list[Validation]:
+    """Every problem of several files, which may name each other's workflows."""
+    known = known_here(texts)
+    return [validate(text, known) for text in texts]
 
 
 def definition_of_file(text: bytes, *, private: bool = True) -> Definition:
@@ -107,13 +114,6 @@ def _suggestion(name: str) -> str:
     if similar is not None:
         return f'Did you mean "{similar}"?'
     return "`workflows list` shows what there is; a file is named with its path, such as `./demo.yaml`."
-
-
-def plan_document(name: str) -> Definition:
-    """The published or library form of a workflow, to be shown. Raises what :func:`named_definition` raises."""
-    definition = named_definition(name)
-    verify(definition.canonical, definition.hash, plan=name)
-    return definition
 
 
 def store_definition(definition: Definition, *, created_by: str) -> StoredPlan:

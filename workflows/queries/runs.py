@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from workflows.engine.effects import visit_path
+from workflows.engine.draft import visit_path
 from workflows.errors import Refusal
 from workflows.models import Attempt, Payload, Run, Scope, Visit
 from workflows.statuses import LIVE_STATUSES, ScopeKind, VisitStatus

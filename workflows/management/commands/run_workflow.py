@@ -3,37 +3,35 @@
 from __future__ import annotations
 
 import argparse
-import re
 import sys
-from pathlib import Path
 from typing import Any
 
 from django.core.management.base import CommandParser
 
 from workflows.definitions.durations import parse_duration
-from workflows.engine.driver import SilentObserver
 from workflows.errors import Refusal
 from workflows.management.base import Command as WaypostCommand
-from workflows.management.base import read_file, run_id
+from workflows.management.base import read_file
 from workflows.management.exits import exit_code_of
 from workflows.management.parameters import given_parameters
-from workflows.management.progress import PlainView
+from workflows.management.progress import PlainView, SilentView
 from workflows.management.results import result_lines
 from workflows.management.stopping import Stopping
-from workflows.operations.driving import Standing, Worker
+from workflows.management.targets import is_file, run_id
+from workflows.operations.driving import Worker
 from workflows.operations.people import shell_actor
 from workflows.operations.runs import Start, start
 from workflows.operations.workflows import definition_of_file, named_definition
 from workflows.queries.runs import find_run, run_document, run_result
-
-_FILE = re.compile(r".*\.ya?ml|.*/.*", re.DOTALL)
 
 
 class Command(WaypostCommand):
     help = "Starts a run of a workflow and drives it to its end; with the number of a run, goes on with it."
 
     def add_words(self, parser: CommandParser) -> None:
-        parser.add_argument("target", metavar="NAME|FILE|RUN", help="a workflow, a workflow file, or a run to go on with")
+        parser.add_argument(
+            "target", metavar="NAME|FILE|RUN", help="a workflow, a workflow file, or a run to go on with"
+        )
         parser.add_argument(
             "-P",
             "--param",
@@ -47,7 +45,9 @@ class Command(WaypostCommand):
         parser.add_argument("--key", help="idempotency key: a second start with the same key is the same run")
         parser.add_argument("--as", dest="person", metavar="USER", help="the user who starts the run")
         parser.add_argument("--title", default="", help="a title for the run")
-        parser.add_argument("--max-steps", type=_positive, metavar="N", help="hand the run back after N visits of steps")
+        parser.add_argument(
+            "--max-steps", type=_positive, metavar="N", help="hand the run back after N visits of steps"
+        )
         parser.add_argument("--timeout", type=_seconds, metavar="DURATION", help="hand the run back after this time")
         parser.add_argument("--quiet", action="store_true", help="print the result and nothing else")
         parser.add_argument("--json", action="store_true", dest="as_json", help="print one JSON object at the end")
@@ -60,7 +60,7 @@ class Command(WaypostCommand):
 
     def begin(self, target: str, options: dict[str, Any]) -> int:
         given = given_parameters(options["params"], options["input"])
-        definition = definition_of_file(read_file(target)) if _is_file(target) else named_definition(target)
+        definition = definition_of_file(read_file(target)) if is_file(target) else named_definition(target)
         started = start(
             Start(
                 definition=definition,
@@ -77,10 +77,17 @@ class Command(WaypostCommand):
         return self.drive(started.run_id, options)
 
     def go_on(self, number: int, options: dict[str, Any]) -> int:
-        named = {"-P": options["params"], "--input": options["input"], "--key": options["key"], "--title": options["title"]}
+        named = {
+            "-P": options["params"],
+            "--input": options["input"],
+            "--key": options["key"],
+            "--title": options["title"],
+        }
         extra = [name for name, value in named.items() if value]
         if extra:
-            raise Refusal("input.invalid", reason=f"Run {number} exists already; {extra[0]} belongs to the start of a run.")
+            raise Refusal(
+                "input.invalid", reason=f"Run {number} exists already; {extra[0]} belongs to the start of a run."
+            )
         return self.drive(number, options)
 
     def drive(self, number: int, options: dict[str, Any]) -> int:
@@ -89,47 +96,44 @@ class Command(WaypostCommand):
         is_silent = options["quiet"] or options["as_json"]
         if not is_silent:
             self.stdout.write(f"run {number}: {run.workflow.name}" + (f" ({run.title})" if run.title else ""))
-        stopping = Stopping(on_first=lambda: self.say_goodbye(number), deadline_s=options["timeout"])
         view = self.view(is_silent)
-        with stopping:
+        goodbye = (
+            f"Handing run {number} back; `run_workflow {number}` goes on with it. "
+            "Once more ends what runs, a third time ends this command."
+        )
+        with Stopping(on_first=lambda: view.notice(goodbye), deadline_s=options["timeout"]) as stopping:
             worker = Worker(stopping=stopping.is_stopping, pause=stopping.pause, observer=view)
             stopping.end_effects = worker.stop_effects
             try:
                 standing = worker.drive(number, max_visits=options["max_steps"])
             finally:
-                if isinstance(view, PlainView):
-                    view.close()
+                view.close()
                 worker.close()
-        self.print_result(number, standing, options)
+        self.print_result(number, options)
         return exit_code_of(standing.status)
 
-    def view(self, is_silent: bool) -> PlainView | SilentObserver:
-        """How progress is shown: nothing, plain lines, or on a terminal a live view."""
+    def view(self, is_silent: bool) -> PlainView:
+        """How progress is shown: not at all, as plain lines, or on a terminal live."""
         if is_silent:
-            return SilentObserver()
-        return PlainView(self.write_now)
+            return SilentView()
+        if not (self.stdout.isatty() and sys.stdout.isatty()):
+            return PlainView(self.write_now)
+        from rich.console import Console  # rich takes a while to import, and only terminals need it
+
+        from workflows.management.live import LiveView
+
+        console = Console()
+        return PlainView(self.write_now) if console.is_dumb_terminal else LiveView(console)
 
     def write_now(self, text: str) -> None:
         self.stdout.write(text)
         self.stdout.flush()
 
-    def say_goodbye(self, number: int) -> None:
-        # a signal handler must not use the buffered streams: the main thread may be inside of one
-        text = f"\nHanding run {number} back; `run_workflow {number}` goes on with it. Once more ends what runs now.\n"
-        sys.stderr.flush()
-        self.stderr.write(text)
-
-    def print_result(self, number: int, standing: Standing, options: dict[str, Any]) -> None:
+    def print_result(self, number: int, options: dict[str, Any]) -> None:
         if options["as_json"]:
             self.print_json(run_document(number))
         else:
             self.print_lines(result_lines(run_result(number), quiet=options["quiet"]))
-
-
-def _is_file(target: str) -> bool:
-    if _FILE.fullmatch(target):
-        return True
-    return re.fullmatch(r"[a-z][a-z0-9_]*", target) is None and Path(target).is_file()
 
 
 def _positive(text: str) -> int:
