@@ -22,7 +22,7 @@ from workflows.definitions.compiler import compiled
 from workflows.definitions.freezing import verify
 from workflows.definitions.parameters import for_expressions
 from workflows.definitions.plan import Plan
-from workflows.engine import recovery, scheduler, signals
+from workflows.engine import consequences, recovery, scheduler, signals
 from workflows.engine.contract import Kinds, Result
 from workflows.engine.draft import Draft
 from workflows.engine.effects import Effects
@@ -120,11 +120,13 @@ class Driver:
             ttl_ms=self.settings.ttl_ms,
             engine_versions=self.settings.engine_versions,
         )
-        session = Session(self, plan, grant)
+        session = Session(self, run, plan, grant)
         beat = Beat(run_id=run_id, epoch=grant.epoch, held_since=sent, on_lost=session.on_lost)
         self.heartbeat.keep(beat)
         try:
-            session.open(Memory(identity, epoch=grant.epoch, worker=self.owner), beat)
+            session.open(
+                Memory(identity, epoch=grant.epoch, worker=self.owner, takes_slot=bool(run.concurrency_max)), beat
+            )
             return session.run()
         except Refusal as refusal:
             if refusal.code == "lease.lost":
@@ -151,8 +153,9 @@ class Session:
     memory: Memory
     beat: Beat
 
-    def __init__(self, driver: Driver, plan: Plan, grant: leases.Grant) -> None:
+    def __init__(self, driver: Driver, driven: Run, plan: Plan, grant: leases.Grant) -> None:
         self.driver = driver
+        self.driven = driven
         self.plan = plan
         self.grant = grant
         self.deliveries: queue.SimpleQueue[Delivery | None] = queue.SimpleQueue()
@@ -182,7 +185,7 @@ class Session:
 
     def run(self) -> Left:
         if self.grant.crashes >= self.driver.settings.poison_limit:
-            return self.poison()
+            return self.poison(self.grant.crashes)
         while True:
             decision = self.decide()
             if decision is None:
@@ -250,6 +253,7 @@ class Session:
                 admission, self.plan, self.memory.identity, self.deliveries.put, self.driver.observer.progress
             )
         self.driver.observer.committed(self.run_id, tuple(draft.events), draft.state)
+        consequences.carry_out(self.driven, draft)
 
     def reload(self) -> None:
         """Somebody else changed the run: read it, and what people have said meanwhile."""
@@ -358,10 +362,10 @@ class Session:
 
     # ---- poison -----------------------------------------------------------------------------------------------------
 
-    def poison(self) -> Left:
+    def poison(self, crashes: int) -> Left:
         """Its driver died too often at the same visit: the run fails without closing steps."""
         draft = Draft(self.plan, self.memory, self.driver.kinds, now=timezone.now(), new_id=new_id)
-        recovery.poison(draft, self.grant.crashes)
+        recovery.poison(draft, crashes)
         advance(draft.batch(commit_id=new_id(), parks=True, release=True, wake_at_ms=None))
         self.released = True
         self.absorb(draft)
@@ -374,7 +378,7 @@ class Session:
             crashes = leases.count_crash(run_id=self.run_id, epoch=self.grant.epoch)
             if crashes >= self.driver.settings.poison_limit:
                 self.memory.load()
-                self.poison()
+                self.poison(crashes)
         except Exception:
             logger.exception("The failure of run %s could not be counted.", self.run_id)
 

@@ -6,13 +6,14 @@ import json
 from typing import Any
 
 from workflows.definitions.plan import StepPlan
-from workflows.engine import closing, entering, fanning, settling
+from workflows.engine import closing, entering, fanning, limits, settling
 from workflows.engine.contract import Result
 from workflows.engine.draft import Draft, failure_text
 from workflows.engine.retries import next_attempt
 from workflows.errors import Failure
 from workflows.facts import AttemptRow, ScopeRow, VisitRow
 from workflows.jsonvalue import store
+from workflows.ledger.records import compact
 from workflows.statuses import Access, AttemptStatus, InterruptStatus, ScopePhase, WaitsFor
 
 
@@ -41,18 +42,9 @@ def interrupt(
     """
     step = draft.plan.steps[visit.step]
     draft.begin_revision()
-    failure = Failure(code="crashed", message="The worker ended while this attempt was running.")
-    uncertain = visit.access == Access.WRITE
-    attempt = draft.close_attempt(
-        attempt,
-        versioned=True,
-        status=AttemptStatus.INTERRUPTED.value,
-        error=failure_text(failure),
-        log_digest=draft.keep_log(log),
-        marks='["uncertain"]' if uncertain else "[]",
-    )
-    draft.event("step_interrupted", visit=visit.number, attempt=attempt.number, step=step.id, reason=reason)
-    if not uncertain or is_idempotent(step, draft.facts.identity.frozen):
+    limits.give_back(draft, scope, step)
+    end_unknown(draft, visit, attempt, reason=reason, log=log)
+    if visit.access != Access.WRITE or is_idempotent(step, draft.facts.identity.frozen):
         draft.change_scope(scope, phase=ScopePhase.READY.value)
         return
     retry = next_attempt(
@@ -67,6 +59,24 @@ def interrupt(
         settling.wait_for_retry(draft, scope, retry.wait_ms)
         return
     draft.change_scope(scope, phase=ScopePhase.WAITING.value, waits_for=WaitsFor.RECONCILE.value, wake_at_ms=None)
+
+
+def end_unknown(draft: Draft, visit: VisitRow, attempt: AttemptRow, *, reason: str, log: str = "") -> None:
+    """Mark an attempt as interrupted, in the present revision. What it brought late stays on it."""
+    step = draft.plan.steps[visit.step]
+    failure = Failure(code="crashed", message="The worker ended while this attempt was running.")
+    marks = set(json.loads(attempt.marks))
+    if visit.access == Access.WRITE and not is_idempotent(step, draft.facts.identity.frozen):
+        marks.add("uncertain")
+    draft.close_attempt(
+        attempt,
+        versioned=True,
+        status=AttemptStatus.INTERRUPTED.value,
+        error=failure_text(failure),
+        log_digest=draft.keep_log(log),
+        marks=compact(sorted(marks)),
+    )
+    draft.event("step_interrupted", visit=visit.number, attempt=attempt.number, step=step.id, reason=reason)
 
 
 def is_idempotent(step: StepPlan, frozen: Any) -> bool:
@@ -130,17 +140,30 @@ def poison(draft: Draft, crashes: int) -> None:
     """End a run whose driver keeps dying at one visit; nothing of it is executed any more, closing steps included."""
     draft.begin_revision()
     message = f"The worker that drove this run died {crashes} times in a row without getting any further."
-    for scope in draft.live_scopes():
-        if scope.visit is not None:
-            for attempt in draft.attempts(scope.visit):
-                if attempt.status == AttemptStatus.RUNNING:
-                    draft.close_attempt(
-                        attempt, versioned=True, status=AttemptStatus.INTERRUPTED.value, marks='["uncertain"]'
-                    )
-            settling.close_question(draft, draft.visit(scope.visit), InterruptStatus.CLOSED)
-        if scope.path:
-            draft.change_scope(scope, phase=ScopePhase.ENDED.value, waits_for="", wake_at_ms=None)
     root = draft.scopes[""]
     error = closing.ListFailure(code="run.poisoned", step=root.step or None, message=message, visit=root.visit)
+    for scope in draft.live_scopes():
+        if scope.visit is not None:
+            give_up(draft, draft.visit(scope.visit), Failure(code="run.poisoned", message=message))
+        if scope.path:
+            draft.change_scope(
+                scope,
+                phase=ScopePhase.ENDED.value,
+                step="",
+                visit=None,
+                waits_for="",
+                wake_at_ms=None,
+                outcome="failed",
+            )
     closing.set_closing(draft, {"status": "failed", "error": error.as_json()})
-    closing.finish_run(draft, root)
+    closing.finish_run(draft, draft.scopes[""])
+
+
+def give_up(draft: Draft, visit: VisitRow, failure: Failure) -> None:
+    """Settle an open visit as failed, in the present revision; its running attempt ends as interrupted."""
+    attempts = draft.attempts(visit.number)
+    if attempts and attempts[-1].status == AttemptStatus.RUNNING:
+        end_unknown(draft, visit, attempts[-1], reason="owner_lost")
+    settling.close_question(draft, visit, InterruptStatus.CLOSED)
+    draft.settle_visit(visit, outcome="failed", error=failure_text(failure))
+    draft.event("step_failed", visit=visit.number, step=visit.step, outcome="failed", code=failure.code)

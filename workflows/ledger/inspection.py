@@ -24,6 +24,7 @@ ENDS: dict[str, frozenset[str]] = {
     AttemptStatus.CANCELLED: frozenset({"step_cancelled"}),
     AttemptStatus.INTERRUPTED: frozenset({"step_interrupted"}),
 }
+_OPEN = frozenset({AttemptStatus.RUNNING, AttemptStatus.PAUSED})
 _SETTLEMENTS = ENDS[AttemptStatus.SUCCEEDED] | ENDS[AttemptStatus.CANCELLED]
 _WHOLE_ROWS = {"run": column_names(RunState), "scope": column_names(ScopeRow), "scopevars": ("values",)}
 
@@ -132,15 +133,16 @@ def _attempts(rows: _Rows) -> Iterator[str]:
 
 
 def _attempt(rows: _Rows, attempt: Attempt, told: Counter[str]) -> Iterator[str]:
-    name, is_running = f"v{attempt.visit}.{attempt.number}", attempt.status == AttemptStatus.RUNNING
-    if is_running != (attempt.revision_settled is None) or is_running != (attempt.ended_at is None):
+    name, is_open = f"v{attempt.visit}.{attempt.number}", attempt.status in _OPEN
+    if is_open != (attempt.revision_settled is None) or is_open != (attempt.ended_at is None):
         yield f"{name} is {attempt.status}, settled at revision {attempt.revision_settled}"
-    if not attempt.inherited and told["step_started"] != 1:
-        yield f"{name} has {told['step_started']} events step_started"
-    if not is_running and not attempt.inherited:
-        ends = sum(told[type] for type in ENDS.get(attempt.status, ()))
-        if ends != 1:
-            yield f"{name} is {attempt.status} and has {ends} events that say so"
+    begun = told["step_started"] + told["question_asked"]
+    if begun != 1 and not attempt.inherited:
+        yield f"{name} has {begun} events that say that it began"
+    ends = sum(told[type] for type in ENDS.get(attempt.status, ()))
+    # a question that nobody answered ends with its visit
+    if ends != 1 and not (is_open or attempt.inherited or told["question_asked"]):
+        yield f"{name} is {attempt.status} and has {ends} events that say so"
     if attempt.status in (AttemptStatus.RUNNING, AttemptStatus.INTERRUPTED) and any(told[t] for t in _SETTLEMENTS):
         yield f"{name} is {attempt.status}, but its events say that it is settled"
     if attempt.epoch > rows.run.lease_epoch:
@@ -186,8 +188,8 @@ def _missing_columns(table: str, row: Any, merged: dict[str, Any]) -> list[str]:
     wanted = _WHOLE_ROWS.get(table, ())
     if table == "visit" and row.reopened:
         wanted = ("status", "outcome", "reopened")
-    elif table == "attempt" and (row.status == AttemptStatus.INTERRUPTED or row.late_outcome):
-        wanted = ("marks",)
+    elif table == "attempt" and row.status == AttemptStatus.INTERRUPTED:
+        wanted = ("status", "marks")
     return [name for name in wanted if name not in merged]
 
 

@@ -10,9 +10,10 @@ from workflows.clock import database_now_ms, moment
 from workflows.errors import Refusal
 from workflows.ledger.listeners import announce
 from workflows.ledger.records import record_event, record_version
+from workflows.ledger.slots import refuse_when_full
 from workflows.ledger.transactions import ledger_transaction
-from workflows.models import Lease, Run, Scope, Visit
-from workflows.statuses import RunStatus, ScopePhase, Section, VisitStatus, WaitsFor
+from workflows.models import Attempt, Lease, RowVersion, Run, Scope, Visit
+from workflows.statuses import AttemptStatus, RunStatus, ScopePhase, Section, VisitStatus, WaitsFor
 
 _VISIT_RESULT = ("status", "outcome", "output_digest", "error", "exit_code", "revision_settled", "ended_at")
 
@@ -24,27 +25,33 @@ def reopen(*, run_id: int, actor: str, reason: str, now: datetime) -> int | None
     1. Under the run's lock: it is failed or abandoned, and nobody holds its lease.
     2. Exactly the failed visit is open again: its next try is the next attempt of the same visit; ``max_visits`` and
        retry counts stay. A refused entry is entered anew. Where no step failed (the output did), the end is redone.
-    3. The root scope stands at that step in the main section, end time and error are cleared, the run is queued.
+       A run that failed before its first step begins anew.
+    3. The root scope stands at that step in the main section, end time and error are cleared, the run is queued. A
+       write of which nobody knows whether it happened is reconciled first, not repeated (ADM.5).
 
-    Loses with ``run.not_found``, ``run.not_reopenable``, ``lease.held``.
+    Loses with ``run.not_found``, ``run.not_reopenable``, ``lease.held``, ``run.concurrency_full``.
     """
     run = Run.objects.lock(run_id)
     if run.status not in (RunStatus.FAILED, RunStatus.ABANDONED):
         raise Refusal("run.not_reopenable", run=run_id, status=run.status)
     refuse_when_driven(run)
+    refuse_when_full(run, database_now_ms())
     visit = _failed_visit(run)
     step, number = ("", None) if visit is None else (visit.step, visit.number)
     if visit is not None and visit.status == VisitStatus.REFUSED:
         number = None
     elif visit is not None:
         _unsettle(run, visit)
-    _stand_at(run, step, number)
-    state = {
+    elif not run.visits:
+        step = _first_step(run)
+    _stand_at(run, step, number, waits_for=WaitsFor.RECONCILE if _is_uncertain(run, number) else "")
+    state: dict[str, Any] = {
         "status": str(RunStatus.QUEUED),
         "reasons": "[]",
         "closing": "",
         "error": "",
         "output_digest": None,
+        "started_at": run.started_at if run.visits else None,
         "ended_at": None,
     }
     record_version(run, "run", "", state)
@@ -69,6 +76,21 @@ def _failed_visit(run: Run) -> Visit | None:
     return visit
 
 
+def _first_step(run: Run) -> str:
+    """Where the run began: its root scope at revision 1."""
+    text = RowVersion.objects.values_list("row", flat=True).get(run=run, revision=1, table="scope", key="")
+    first: str = json.loads(text)["step"]
+    return first
+
+
+def _is_uncertain(run: Run, visit: int | None) -> bool:
+    """Whether the last attempt of a visit was interrupted and nobody has said yet what became of it."""
+    last = Attempt.objects.filter(run=run, visit=visit).order_by("-number").first()
+    if last is None or last.status != AttemptStatus.INTERRUPTED or last.authorization:
+        return False
+    return "uncertain" in json.loads(last.marks)
+
+
 def _unsettle(run: Run, visit: Visit) -> None:
     """Open a settled visit again. Its former result stays in history as the version of its settlement's revision."""
     if not visit.reopened and visit.revision_settled is not None:
@@ -88,13 +110,13 @@ def _unsettle(run: Run, visit: Visit) -> None:
     record_version(run, "visit", str(visit.number), changed)
 
 
-def _stand_at(run: Run, step: str, visit: int | None) -> None:
+def _stand_at(run: Run, step: str, visit: int | None, *, waits_for: str) -> None:
     changed = {
         "section": str(Section.MAIN),
-        "phase": str(ScopePhase.READY),
+        "phase": str(ScopePhase.WAITING if waits_for else ScopePhase.READY),
         "step": step,
         "visit": visit,
-        "waits_for": "",
+        "waits_for": str(waits_for),
         "wake_at_ms": None,
         "outcome": "",
     }
