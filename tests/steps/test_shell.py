@@ -142,7 +142,7 @@ def test_the_environment_is_fresh(bench: Bench, monkeypatch: pytest.MonkeyPatch)
     result = bench.run(shell(argv=["env"], env={"MINE": "1", "WAYPOST_STEP": "forged"}, parse="lines"))
 
     found = dict(line.split("=", 1) for line in output(result))
-    assert len(found.pop("WAYPOST_PROCESS")) == 32
+    assert len(found.pop("WAYPOST_EFFECT")) == 32
     assert found == {
         "PATH": os.environ["PATH"],
         "HOME": "/home/worker",

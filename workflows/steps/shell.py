@@ -28,7 +28,7 @@ QUOTED_LIMIT = 500
 _SHELL = ("/bin/sh", "-eu", "-c")
 #: By this variable the supervisor finds all processes of one start, and no others. The idempotency key would not do:
 #: a repetition has the same, and must not be taken for what the worker before it left behind.
-_MARK_NAME = "WAYPOST_PROCESS"
+_MARK_NAME = "WAYPOST_EFFECT"
 
 
 class TooLarge(Exception):
