@@ -22,7 +22,7 @@ from workflows.definitions.compiler import compiled
 from workflows.definitions.freezing import verify
 from workflows.definitions.parameters import for_expressions
 from workflows.definitions.plan import Plan
-from workflows.engine import consequences, recovery, scheduler, signals
+from workflows.engine import recovery, scheduler, signals
 from workflows.engine.contract import Kinds, Result
 from workflows.engine.draft import Draft
 from workflows.engine.effects import Effects
@@ -120,13 +120,11 @@ class Driver:
             ttl_ms=self.settings.ttl_ms,
             engine_versions=self.settings.engine_versions,
         )
-        session = Session(self, run, plan, grant)
+        session = Session(self, plan, grant)
         beat = Beat(run_id=run_id, epoch=grant.epoch, held_since=sent, on_lost=session.on_lost)
         self.heartbeat.keep(beat)
         try:
-            session.open(
-                Memory(identity, epoch=grant.epoch, worker=self.owner, takes_slot=bool(run.concurrency_max)), beat
-            )
+            session.open(Memory(identity, epoch=grant.epoch, worker=self.owner), beat)
             return session.run()
         except Refusal as refusal:
             if refusal.code == "lease.lost":
@@ -153,9 +151,8 @@ class Session:
     memory: Memory
     beat: Beat
 
-    def __init__(self, driver: Driver, driven: Run, plan: Plan, grant: leases.Grant) -> None:
+    def __init__(self, driver: Driver, plan: Plan, grant: leases.Grant) -> None:
         self.driver = driver
-        self.driven = driven
         self.plan = plan
         self.grant = grant
         self.deliveries: queue.SimpleQueue[Delivery | None] = queue.SimpleQueue()
@@ -253,7 +250,6 @@ class Session:
                 admission, self.plan, self.memory.identity, self.deliveries.put, self.driver.observer.progress
             )
         self.driver.observer.committed(self.run_id, tuple(draft.events), draft.state)
-        consequences.carry_out(self.driven, draft)
 
     def reload(self) -> None:
         """Somebody else changed the run: read it, and what people have said meanwhile."""
