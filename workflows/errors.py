@@ -131,6 +131,12 @@ REFUSALS: dict[str, RefusalRule] = {
         "The workflow uses {feature}, which this version of Waypost cannot run yet.", "", 422, ExitCode.USAGE
     ),
     "params.invalid": RefusalRule("The parameters have {count} problem(s).", "", 422, ExitCode.USAGE),
+    "run.concurrency_full": RefusalRule(
+        "All {max} slot(s) of {key} are taken{holder}.", "Wait for it, cancel it, or start with `--over-limit`."
+    ),
+    "run.queued": RefusalRule("Run {run} waits in line for a slot of {key}.", exit_code=ExitCode.LEFT_RUNNING),
+    "run.too_deep": RefusalRule("Child runs nest at most {limit} deep."),
+    "run.too_many_children": RefusalRule("Run {run} may have at most {limit} child runs."),
     "run.conflict": RefusalRule("Run {run} changed in between (revision {revision}); nothing was written."),
     "run.key_conflict": RefusalRule(
         "Key {key} was already used for a run of {workflow} with other parameters or another version "

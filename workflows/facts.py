@@ -9,7 +9,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from datetime import datetime
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
+
+if TYPE_CHECKING:
+    from workflows.definitions.plan import Plan
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -145,6 +148,16 @@ class InterruptRow:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ChildRow:
+    """A child run as its parent sees it."""
+
+    run_id: int
+    status: str
+    error: str
+    output_digest: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class FanoutCounts:
     """How the items of a fan-out stand. Items without a scope have not started."""
 
@@ -218,6 +231,7 @@ class Facts(Protocol):
     epoch: int
     worker: str
     active_ms: int
+    takes_slot: bool
 
     def scopes(self) -> Mapping[str, ScopeRow]:
         """The scopes that have not ended, by path."""
@@ -271,4 +285,20 @@ class Facts(Protocol):
 
     def gate_order(self, path: str) -> int:
         """The place of a scope among those that wait for the workspace; the same number for all others."""
+        ...
+
+    def child(self, dispatch_id: str) -> ChildRow | None:
+        """The child run of an attempt; None while it has not been published."""
+        ...
+
+    def place(self, scope: str) -> str:
+        """Whether a scope stands in line for a limit slot: "", ``waiting``, or ``given``."""
+        ...
+
+    def plan(self, plan_id: int) -> Plan:
+        """A plan that was frozen beside this run's: that of a child workflow. Raises ``plan.corrupt``."""
+        ...
+
+    def is_occupied(self, visit: int) -> bool:
+        """Whether a function of this visit was settled without it and still runs in this process."""
         ...

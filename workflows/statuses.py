@@ -96,6 +96,11 @@ class InterruptStatus(TextChoices):
     CLOSED = "closed"
 
 
+class SlotKind(TextChoices):
+    CONCURRENCY = "concurrency"
+    LIMIT = "limit"
+
+
 class Stopping(TextChoices):
     """Why the bodies of a container end before their time."""
 

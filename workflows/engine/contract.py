@@ -123,6 +123,16 @@ class AwaitSignal:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Child:
+    """The visit runs another workflow as a child run. ``detach``: it is only started."""
+
+    ref: str
+    params: Mapping[str, Any]
+    detach: bool = False
+    timeout_ms: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Missing:
     """Code that a plan names and this process does not have (``task`` function, kind, …)."""
 
@@ -131,7 +141,7 @@ class Missing:
     step: str = ""
 
 
-Entered = Settled | Effect | Sleep | EndBody | FanOut | Call | Ask | AwaitSignal | Missing
+Entered = Settled | Effect | Sleep | EndBody | FanOut | Call | Ask | AwaitSignal | Child | Missing
 
 
 # ---- executing an effect ---------------------------------------------------------------------------------------------

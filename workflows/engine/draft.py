@@ -32,10 +32,13 @@ from workflows.facts import (
     column_names,
 )
 from workflows.jsonvalue import Stored, canonical, store
-from workflows.ledger.batch import SCOPE_CHANGES, Batch
+from workflows.ledger.batch import SCOPE_CHANGES, Batch, SlotWish
+from workflows.ledger.children import ChildPublication
 from workflows.ledger.records import compact
-from workflows.statuses import AttemptStatus, ScopePhase
+from workflows.statuses import FINAL_STATUSES, AttemptStatus, RunStatus, ScopePhase
 
+#: A blocked or ended run gives its concurrency slot back (PUB.5).
+_WITHOUT_SLOT = frozenset({*FINAL_STATUSES, RunStatus.BLOCKED})
 _SCOPE_COLUMNS = column_names(ScopeRow)
 _STATE_COLUMNS = column_names(RunState)
 
@@ -99,6 +102,10 @@ class Draft:
         self.pending_joins: list[int] = []
         self.gated: dict[str, None] = {}
         self.signals: list[ControlRow] = []
+        self.children: list[ChildPublication] = []
+        self.child_cancels: list[int] = []
+        self.slots_wanted: dict[str, SlotWish] = {}
+        self.slots_freed: dict[str, str] = {}
         self.visit_rows: dict[int, VisitRow] = {}
         self.visits_new: set[int] = set()
         self.attempt_rows: dict[tuple[int, int], AttemptRow] = {}
@@ -359,6 +366,10 @@ class Draft:
                 VersionRow(revision=revision, table=table, key=key, row=compact(changed))
                 for (revision, table, key), changed in self.versions.items()
             ),
+            children=tuple(self.children),
+            slots_wanted=tuple(self.slots_wanted.values()),
+            slots_freed=tuple(self.slots_freed),
+            frees_run_slot=self.facts.takes_slot and self.state.status in _WITHOUT_SLOT,
             controls=tuple(self.controls),
             controls_at=self.now,
         )

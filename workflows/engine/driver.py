@@ -18,16 +18,14 @@ from typing import Protocol
 from django.utils import timezone
 
 from workflows.clock import unix_ms
-from workflows.definitions.compiler import compiled
-from workflows.definitions.freezing import verify
 from workflows.definitions.parameters import for_expressions
 from workflows.definitions.plan import Plan
-from workflows.engine import recovery, scheduler, signals
+from workflows.engine import consequences, recovery, scheduler, signals
 from workflows.engine.contract import Kinds, Result
 from workflows.engine.draft import Draft
 from workflows.engine.effects import Effects
 from workflows.engine.heartbeat import Beat, Heartbeat
-from workflows.engine.memory import Memory, identity_of
+from workflows.engine.memory import Memory, identity_of, read_plan
 from workflows.engine.patience import patiently
 from workflows.engine.pool import Delivery
 from workflows.engine.scheduler import Decision
@@ -111,7 +109,7 @@ class Driver:
         took over; nothing of this driver was written after that.
         """
         identity, run = identity_of(run_id)
-        plan = read_plan(run)
+        plan = read_plan(run.plan)
         identity = replace(identity, params=for_expressions(plan.params, identity.params))
         sent = time.monotonic()
         grant = leases.acquire(
@@ -120,11 +118,13 @@ class Driver:
             ttl_ms=self.settings.ttl_ms,
             engine_versions=self.settings.engine_versions,
         )
-        session = Session(self, plan, grant)
+        session = Session(self, run, plan, grant)
         beat = Beat(run_id=run_id, epoch=grant.epoch, held_since=sent, on_lost=session.on_lost)
         self.heartbeat.keep(beat)
         try:
-            session.open(Memory(identity, epoch=grant.epoch, worker=self.owner), beat)
+            session.open(
+                Memory(identity, epoch=grant.epoch, worker=self.owner, takes_slot=bool(run.concurrency_max)), beat
+            )
             return session.run()
         except Refusal as refusal:
             if refusal.code == "lease.lost":
@@ -139,20 +139,15 @@ class Driver:
             session.release()
 
 
-def read_plan(run: Run) -> Plan:
-    """The plan of a run, refused when it is not what was frozen. Raises ``plan.corrupt``."""
-    verify(run.plan.document, run.plan.hash, plan=f"{run.workflow.name} {run.plan.hash[:12]}")
-    return compiled(run.plan.hash, run.plan.document)
-
-
 class Session:
     """One stretch of driving a run under one epoch."""
 
     memory: Memory
     beat: Beat
 
-    def __init__(self, driver: Driver, plan: Plan, grant: leases.Grant) -> None:
+    def __init__(self, driver: Driver, driven: Run, plan: Plan, grant: leases.Grant) -> None:
         self.driver = driver
+        self.driven = driven
         self.plan = plan
         self.grant = grant
         self.deliveries: queue.SimpleQueue[Delivery | None] = queue.SimpleQueue()
@@ -171,6 +166,7 @@ class Session:
 
     def open(self, memory: Memory, beat: Beat) -> None:
         self.memory = memory
+        self.memory.is_occupied = lambda visit: self.driver.effects.still_running(self.run_id, visit)
         self.beat = beat
         self.first_visits = memory.visits
         self.messages = memory.pending_controls()
@@ -250,6 +246,7 @@ class Session:
                 admission, self.plan, self.memory.identity, self.deliveries.put, self.driver.observer.progress
             )
         self.driver.observer.committed(self.run_id, tuple(draft.events), draft.state)
+        consequences.carry_out(self.driven, draft)
 
     def reload(self) -> None:
         """Somebody else changed the run: read it, and what people have said meanwhile."""

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import logging
+import os
+import threading
 from collections.abc import Callable
 from typing import cast
 
@@ -12,9 +15,15 @@ from workflows.engine.pool import Delivery, EffectPool, Stop
 from workflows.engine.secrets import read_secret
 from workflows.engine.supervisor import Supervisor
 from workflows.engine.workspaces import Workspaces
+from workflows.errors import ExitCode
 from workflows.facts import RunIdentity
 
+logger = logging.getLogger(__name__)
+
 Token = tuple[int, int, int]
+#: Between the loss of a lease and the end of a process whose functions do not return; shorter than the margin that
+#: the heartbeat keeps before a lease can end.
+ABORT_SECONDS = 6.0
 
 
 class Effects:
@@ -82,8 +91,21 @@ class Effects:
             self.pool.stop(token, reason)
 
     def abort_run(self, run_id: int) -> None:
-        """The lease is lost: stop everything of the run now."""
+        """The lease is lost: stop everything of the run now; leave the process if a function does not return.
+
+        A function cannot be ended from outside, and nothing of this worker may run once another one holds the lease.
+        """
         self.stop_run(run_id, "shutdown")
+        timer = threading.Timer(ABORT_SECONDS, self._leave_if_running, args=(run_id,))
+        timer.daemon = True
+        timer.start()
+
+    def _leave_if_running(self, run_id: int) -> None:
+        occupied = [_as_token(token) for token in (*self.pool.running(), *self.pool.abandoned())]
+        if any(token[0] == run_id for token in occupied):
+            logger.critical("A function of run %s goes on although its lease is lost; this process ends.", run_id)
+            self.supervisor.kill_all()
+            os._exit(ExitCode.HELD)
 
     def still_running(self, run_id: int, visit: int) -> bool:
         """Whether a function of this visit was settled and has not returned yet."""

@@ -8,11 +8,12 @@ from hashlib import sha256
 from typing import Any
 
 from workflows.definitions.plan import StepPlan
-from workflows.engine import closing, fanning, people, settling, signals, workspace
+from workflows.engine import children, closing, fanning, limits, people, settling, signals, workspace
 from workflows.engine.contract import (
     Ask,
     AwaitSignal,
     Call,
+    Child,
     Effect,
     EndBody,
     Entered,
@@ -55,6 +56,8 @@ def enter(draft: Draft, scope: ScopeRow) -> None:
     match entered:
         case Missing():
             park_for_code(draft, scope, entered)
+        case Effect() if not limits.has_place(draft, scope, step):
+            limits.stand_in_line(draft, scope, step)
         case Effect() if not workspace.is_free(draft, entered.workspace):
             draft.gated[scope.path] = None
         case _:
@@ -79,6 +82,8 @@ def proceed(draft: Draft, scope: ScopeRow, step: StepPlan, visit: VisitRow, ente
             people.ask(draft, scope, step, visit, entered)
         case AwaitSignal():
             signals.await_signal(draft, scope, visit, entered)
+        case Child():
+            children.start(draft, scope, step, visit, entered)
         case _:
             conclude(draft, scope, step, visit, entered)
 
@@ -262,6 +267,8 @@ def enter_again(draft: Draft, scope: ScopeRow) -> None:
             park_for_code(draft, scope, entered)
         case Effect() if repeats_other_inputs(attempts, entered):
             park_for_changed_inputs(draft, scope, visit, attempts[-1])
+        case Effect() if not limits.has_place(draft, scope, step):
+            limits.stand_in_line(draft, scope, step)
         case Effect() if not workspace.is_free(draft, entered.workspace):
             if scope.phase == ScopePhase.WAITING:
                 draft.begin_revision()

@@ -8,15 +8,19 @@ from __future__ import annotations
 
 import json
 from collections import OrderedDict
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from django.db.models import Count
 
+from workflows.definitions.compiler import compiled
+from workflows.definitions.freezing import verify
+from workflows.definitions.plan import Plan
 from workflows.engine.draft import Draft, visit_path
 from workflows.errors import Refusal
 from workflows.facts import (
     AttemptRow,
+    ChildRow,
     ControlRow,
     FanoutCounts,
     FanoutRow,
@@ -27,8 +31,20 @@ from workflows.facts import (
     VisitRow,
     column_names,
 )
-from workflows.models import Attempt, ControlMessage, Fanout, Interrupt, Payload, Run, Scope, ScopeVars, Visit
-from workflows.statuses import ScopePhase, VisitStatus
+from workflows.models import (
+    Attempt,
+    ControlMessage,
+    Fanout,
+    Interrupt,
+    Payload,
+    Run,
+    Scope,
+    ScopeVars,
+    Slot,
+    Visit,
+)
+from workflows.models import Plan as PlanModel
+from workflows.statuses import ScopePhase, SlotKind, VisitStatus, WaitsFor
 
 #: Bytes of payload text whose decoded values are kept.
 CACHE_BYTES = 64 * 1024 * 1024
@@ -65,11 +81,13 @@ class Payloads:
 class Memory:
     """The facts of one run, as ``workflows.facts.Facts``."""
 
-    def __init__(self, identity: RunIdentity, *, epoch: int, worker: str) -> None:
+    def __init__(self, identity: RunIdentity, *, epoch: int, worker: str, takes_slot: bool = False) -> None:
         self.identity = identity
         self.epoch = epoch
         self.worker = worker
         self.active_ms = 0
+        self.is_occupied: Callable[[int], bool] = lambda visit: False
+        self.takes_slot = takes_slot
         self.payloads = Payloads()
         self.load()
 
@@ -115,9 +133,28 @@ class Memory:
             rows = Fanout.objects.filter(run_id=run_id, visit__in=numbers).values(*column_names(FanoutRow))
             self._fanouts = {row["visit"]: FanoutRow(**row) for row in rows}
             self._counts = {visit: self._count(visit) for visit in self._fanouts}
+        self._children: dict[str, ChildRow] = {}
+        self._places: dict[str, str] = {}
+        if "workflow" in kinds:
+            self.load_children()
+        if any(scope.waits_for == WaitsFor.SLOT for scope in self._scopes.values()):
+            self.load_places()
         if kinds & {"approval", "question"}:
             rows = Interrupt.objects.filter(run_id=run_id, visit__in=numbers).order_by("attempt")
             self._interrupts = {row["visit"]: InterruptRow(**row) for row in rows.values(*column_names(InterruptRow))}
+
+    def load_children(self) -> None:
+        """The child runs that open visits wait for."""
+        numbers = [visit.number for visit in self._open.values() if visit.kind == "workflow"]
+        rows = Run.objects.filter(parent_run_id=self.identity.id, parent_visit__in=numbers)
+        columns = ("id", "invocation_key", "status", "error", "output_digest")
+        for run_id, key, status, error, output in rows.values_list(*columns):
+            self._children[key] = ChildRow(run_id=run_id, status=status, error=error, output_digest=output)
+
+    def load_places(self) -> None:
+        """The limit slots of this run and its places in line."""
+        rows = Slot.objects.filter(run_id=self.identity.id, kind=SlotKind.LIMIT).values_list("scope", "number")
+        self._places = {scope: "waiting" if number is None else "given" for scope, number in rows}
 
     def _count(self, visit: int) -> FanoutCounts:
         scopes = Scope.objects.filter(run_id=self.identity.id, parent_visit=visit)
@@ -192,6 +229,15 @@ class Memory:
     def interrupt(self, visit: int) -> InterruptRow | None:
         return self._interrupts.get(visit)
 
+    def child(self, dispatch_id: str) -> ChildRow | None:
+        return self._children.get(dispatch_id)
+
+    def place(self, scope: str) -> str:
+        return self._places.get(scope, "")
+
+    def plan(self, plan_id: int) -> Plan:
+        return read_plan(PlanModel.objects.get(pk=plan_id))
+
     def workspace_uses(self) -> Mapping[int, str]:
         return self._workspace_uses
 
@@ -241,6 +287,12 @@ class Memory:
         self._interrupts.update(draft.interrupts)
         self._below.clear()
         self._gate = list(draft.gated)
+        for path in draft.slots_freed:
+            self._places.pop(path, None)
+        self._places.update(dict.fromkeys(draft.slots_wanted, "waiting"))
+        if draft.children:
+            self._open.update({n: v for n, v in draft.visit_rows.items() if v.status == VisitStatus.OPEN})
+            self.load_children()
         for visit, _ in draft.attempts_settled:
             self._workspace_uses.pop(visit, None)
         for admission in draft.admissions:
@@ -257,6 +309,12 @@ class Memory:
             for step in self._steps_of.pop(path):
                 self._settled.pop((path, step), None)
                 self._refused.pop((path, step), None)
+
+
+def read_plan(row: PlanModel) -> Plan:
+    """The compiled plan of a row, refused when it is not what was frozen. Raises ``plan.corrupt``."""
+    verify(row.document, row.hash, plan=f"{row} {row.hash[:12]}")
+    return compiled(row.hash, row.document)
 
 
 def identity_of(run_id: int) -> tuple[RunIdentity, Run]:

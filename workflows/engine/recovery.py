@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 from workflows.definitions.plan import StepPlan
-from workflows.engine import closing, entering, fanning, settling
+from workflows.engine import closing, entering, fanning, limits, settling
 from workflows.engine.contract import Result
 from workflows.engine.draft import Draft, failure_text
 from workflows.engine.retries import next_attempt
@@ -42,6 +42,7 @@ def interrupt(
     """
     step = draft.plan.steps[visit.step]
     draft.begin_revision()
+    limits.give_back(draft, scope, step)
     end_unknown(draft, visit, attempt, reason=reason, log=log)
     if visit.access != Access.WRITE or is_idempotent(step, draft.facts.identity.frozen):
         draft.change_scope(scope, phase=ScopePhase.READY.value)

@@ -14,10 +14,12 @@ from datetime import datetime
 from workflows.definitions.plan import Plan
 from workflows.engine import (
     beginning,
+    children,
     controls,
     entering,
     fanning,
     joining,
+    limits,
     people,
     recovery,
     settling,
@@ -109,23 +111,40 @@ def wake(draft: Draft) -> None:
             entering.try_again(draft, scope)
         elif scope.waits_for == WaitsFor.PEOPLE and people.is_answered(draft, scope):
             people.take_answer(draft, scope)
-        elif scope.waits_for == WaitsFor.SIGNAL and signals.take(draft, scope):
+        elif _has_come(draft, scope):
             continue
         elif scope.wake_at_ms is not None and scope.wake_at_ms <= draft.now_ms and not draft.state.held:
             wake_up(draft, scope)
 
 
+def _has_come(draft: Draft, scope: ScopeRow) -> bool:
+    """Whether what a scope waits for from outside is there, and taken."""
+    match scope.waits_for:
+        case WaitsFor.SIGNAL:
+            return signals.take(draft, scope)
+        case WaitsFor.CHILD:
+            return children.take_end(draft, scope)
+        case WaitsFor.SLOT:
+            return limits.got_place(draft, scope)
+    return False
+
+
 def wake_up(draft: Draft, scope: ScopeRow) -> None:
     """The moment a scope waited for has come: a timer settles its visit, a retry starts the next attempt, a deadline
     or a timeout passes."""
-    if scope.waits_for == WaitsFor.RETRY:
-        entering.enter_again(draft, scope)
+    if scope.waits_for == WaitsFor.RETRY and scope.visit is not None:
+        if draft.facts.is_occupied(scope.visit):
+            settling.postpone_retry(draft, scope)
+        else:
+            entering.enter_again(draft, scope)
     elif scope.waits_for == WaitsFor.JOIN:
         joining.time_out(draft, scope)
     elif scope.waits_for == WaitsFor.PEOPLE:
         people.expire(draft, scope)
     elif scope.waits_for == WaitsFor.SIGNAL:
         signals.expire(draft, scope)
+    elif scope.waits_for == WaitsFor.CHILD:
+        children.expire(draft, scope)
     elif scope.waits_for == WaitsFor.TIMER and scope.visit is not None:
         step = draft.plan.steps[scope.step]
         draft.begin_revision()

@@ -8,7 +8,7 @@ from hashlib import sha256
 from typing import Any
 
 from workflows.definitions.plan import DONE, FAIL, StepPlan
-from workflows.engine import closing
+from workflows.engine import closing, limits
 from workflows.engine.contract import INTERRUPTED, Result
 from workflows.engine.draft import Draft, failure_text
 from workflows.engine.retries import next_attempt
@@ -19,6 +19,8 @@ from workflows.statuses import AttemptStatus, InterruptStatus, ScopePhase, Waits
 
 #: Bytes of canonical text that one step may output.
 OUTPUT_LIMIT = 1024 * 1024
+#: How long a retry waits for a function that has not returned, in milliseconds.
+POSTPONED_MS = 1_000
 #: Outcomes after which the step counts as failed in the event log.
 FAILURES_SHOWN = frozenset({"failed", "timed_out"})
 
@@ -49,6 +51,7 @@ def settlement_digest(result: Result) -> str:
 def conclude(draft: Draft, scope: ScopeRow, visit: VisitRow, attempt: AttemptRow, result: Result) -> None:
     """After a settled attempt: another one by the retry policy, or the end of the visit. In the present revision."""
     step = draft.plan.steps[visit.step]
+    limits.give_back(draft, scope, step)
     tries = visit.attempts + 1
     retry = None
     if result.failure is not None:
@@ -93,6 +96,13 @@ def wait_for_retry(draft: Draft, scope: ScopeRow, wait_ms: int) -> None:
         waits_for=WaitsFor.RETRY.value,
         wake_at_ms=draft.now_ms + wait_ms,
     )
+
+
+def postpone_retry(draft: Draft, scope: ScopeRow) -> None:
+    """The function of the former attempt has not returned: no further attempt starts beside it in this process."""
+    draft.begin_revision()
+    draft.event("retry_postponed", visit=scope.visit, step=scope.step)
+    wait_for_retry(draft, scope, POSTPONED_MS)
 
 
 def finish(
@@ -189,6 +199,7 @@ def cancel_visit(
     """Settle the open visit of a scope that is being stopped, in the present revision, and end the scope."""
     failure = Failure(code="cancelled", message="It was stopped before its end.")
     close_question(draft, visit, InterruptStatus.CLOSED)
+    limits.give_back(draft, scope, draft.plan.steps[visit.step])
     draft.settle_visit(
         visit,
         outcome="cancelled",
@@ -201,12 +212,15 @@ def cancel_visit(
 
 
 def close_question(draft: Draft, visit: VisitRow, status: InterruptStatus) -> None:
-    """Close the open question of a visit and its paused attempt, if there is one."""
+    """Close the open question of a visit and its paused attempt (a child's too), if there is one."""
     question = draft.interrupt(visit.number)
+    attempts = draft.attempts(visit.number)
+    if attempts and attempts[-1].status == AttemptStatus.PAUSED and question is None:
+        draft.close_attempt(attempts[-1], status=AttemptStatus.CANCELLED.value, outcome="cancelled")
     if question is None or question.status != InterruptStatus.OPEN:
         return
     draft.interrupts[visit.number] = replace(question, status=status.value, revision_settled=draft.revision)
-    attempt = draft.attempts(visit.number)[-1]
+    attempt = attempts[-1]
     outcome = "expired" if status == InterruptStatus.EXPIRED else "cancelled"
     draft.close_attempt(attempt, status=AttemptStatus.CANCELLED.value, outcome=outcome)
 

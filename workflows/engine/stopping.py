@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from workflows.engine import closing, settling
+from workflows.engine import children, closing, limits, settling
 from workflows.engine.draft import Draft
 from workflows.facts import ScopeRow
 from workflows.statuses import ScopePhase, Section, Stopping, WaitsFor
@@ -25,9 +25,13 @@ def stop_scope(draft: Draft, scope: ScopeRow) -> None:
         draft.change_scope(scope, stopping=Stopping.CANCELLED.value, wake_at_ms=None)
         draft.pending_joins.append(scope.visit)
     elif scope.visit is None:
+        if scope.waits_for == WaitsFor.SLOT:
+            limits.give_back(draft, scope, draft.plan.steps[scope.step])
         closing.end_cancelled(draft, scope)
     else:
         visit = draft.visit(scope.visit)
+        if scope.waits_for == WaitsFor.CHILD:
+            children.stop_child(draft, scope)
         if scope.waits_for == WaitsFor.RECONCILE:
             draft.event("step_unreconciled", visit=visit.number)
         settling.cancel_visit(draft, scope, visit)

@@ -34,7 +34,7 @@ class Reply:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answered:
-    """``settled``: the question is answered now; otherwise more approvals are needed. ``new``: said for the first time."""
+    """``settled``: the question is answered; otherwise more approvals are needed. ``new``: said for the first time."""
 
     run_id: int
     visit: int
@@ -78,9 +78,7 @@ def answer(*, run_id: int, visit: int, reply: Reply, now: datetime, now_ms: int 
         _store_answer(run, question, reply, votes, now)
         columns["wake_at_ms"] = database_now_ms()
     event = "question_answered" if decides else "vote_recorded"
-    record_event(
-        run, event, at=now, actor=reply.recorded_by, visit=visit, attempt=question.attempt, by=reply.voter
-    )
+    record_event(run, event, at=now, actor=reply.recorded_by, visit=visit, attempt=question.attempt, by=reply.voter)
     Run.objects.change(run, **columns)
     announce(run_id, run.revision)
     return _answered(run_id, question, settled=decides, new=True, votes=len(votes))
@@ -92,9 +90,7 @@ def _same(vote: Vote, reply: Reply) -> bool:
 
 
 def _answered(run_id: int, question: Interrupt, *, settled: bool, new: bool, votes: int) -> Answered:
-    return Answered(
-        run_id=run_id, visit=question.visit, settled=settled, new=new, votes=votes, quorum=question.quorum
-    )
+    return Answered(run_id=run_id, visit=question.visit, settled=settled, new=new, votes=votes, quorum=question.quorum)
 
 
 def _refuse_unless_open(run: Run, question: Interrupt, now_ms: int) -> None:

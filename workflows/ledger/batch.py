@@ -21,6 +21,7 @@ from workflows.facts import (
     VersionRow,
     VisitRow,
 )
+from workflows.ledger.children import ChildPublication
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,6 +60,10 @@ class Batch:
     interrupts_closed: tuple[InterruptRow, ...] = ()
     events: tuple[EventRow, ...] = ()
     versions: tuple[VersionRow, ...] = ()
+    children: tuple[ChildPublication, ...] = ()
+    slots_wanted: tuple[SlotWish, ...] = ()
+    slots_freed: tuple[str, ...] = ()
+    frees_run_slot: bool = False
     controls: tuple[int, ...] = ()
     controls_at: Any = None
 
@@ -66,6 +71,16 @@ class Batch:
     def variables_rows(self) -> tuple[VariablesRow, ...]:
         """The rows of ``variables_new``."""
         return tuple(VariablesRow(path, values) for path, values in self.variables_new.items())
+
+
+@dataclass(frozen=True, slots=True)
+class SlotWish:
+    """A scope that stands in line for a place of a limit group."""
+
+    scope: str
+    group: str
+    max: int
+    entered_ms: int
 
 
 @dataclass(frozen=True, slots=True)

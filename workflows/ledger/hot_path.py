@@ -32,6 +32,7 @@ from workflows.facts import (
     column_names,
 )
 from workflows.ledger.batch import ATTEMPT_CHANGES, SCOPE_CHANGES, VISIT_CHANGES, Batch
+from workflows.ledger.side_rows import has_side_rows, write_side_rows
 from workflows.models import (
     Attempt,
     ControlMessage,
@@ -258,6 +259,8 @@ def write(connection: BaseDatabaseWrapper, batch: Batch) -> None:
                 cursor.execute(writer.active_text(), (batch.run_id, batch.run_id))
         finally:
             cursor.close()
+    if has_side_rows(batch):
+        write_side_rows(batch)
 
 
 def fits_one_statement(batch: Batch) -> bool:
@@ -266,7 +269,7 @@ def fits_one_statement(batch: Batch) -> bool:
     Statements of one WITH see one snapshot, so an attempt that takes the place of another of its visit, and a lease
     whose active time is copied, need a sequence of statements.
     """
-    if batch.release or batch.attempts_closed or batch.scopes_new or batch.controls:
+    if batch.release or batch.attempts_closed or batch.scopes_new or batch.controls or has_side_rows(batch):
         return False
     ended = {row.visit for row in batch.attempts_settled}
     return len(batch.versions) <= ROWS_PER_STATEMENT and not any(row.visit in ended for row in batch.attempts_new)

@@ -10,6 +10,7 @@ from django.utils import timezone
 from workflows.clock import database_now_ms, moment
 from workflows.errors import Refusal
 from workflows.ledger.records import record_event
+from workflows.ledger.slots import holds_slot
 from workflows.ledger.transactions import ledger_transaction
 from workflows.models import Lease, Run
 from workflows.statuses import RunStatus
@@ -74,6 +75,8 @@ def _refuse_unless_runnable(run: Run, lease: Lease, engine_versions: frozenset[i
         raise Refusal(
             "lease.held", run=run.pk, holder=lease.owner, expires_at=moment(lease.expires_ms).isoformat("T", "seconds")
         )
+    if run.concurrency_max and not holds_slot(run.pk):
+        raise Refusal("run.queued", run=run.pk, key=run.concurrency_key)
     woken = run.wake_at_ms is not None and run.wake_at_ms <= now_ms
     if run.status not in (RunStatus.QUEUED, RunStatus.RUNNING) and not woken and not lease.expires_ms:
         raise Refusal("run.parked", run=run.pk, status=run.status, reasons=run.reasons)

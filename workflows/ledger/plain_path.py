@@ -13,6 +13,7 @@ from django.db.models import F, Model
 from workflows.clock import DatabaseNow
 from workflows.facts import RunState, column_names
 from workflows.ledger.batch import ATTEMPT_CHANGES, SCOPE_CHANGES, VISIT_CHANGES, Batch
+from workflows.ledger.side_rows import write_side_rows
 from workflows.models import (
     Attempt,
     ControlMessage,
@@ -65,6 +66,7 @@ def write(batch: Batch, *, now: Any = None) -> None:
         pending.update(consumed_by="driver", consumed_at=batch.controls_at)
     if batch.release:
         release(batch, now=now)
+    write_side_rows(batch)
 
 
 def run_columns(batch: Batch) -> dict[str, Any]:

@@ -9,14 +9,25 @@ from typing import Any
 
 from django.db import IntegrityError, transaction
 
+from workflows.clock import database_now_ms
 from workflows.errors import Refusal
 from workflows.facts import RunState, ScopeRow, column_names
 from workflows.jsonvalue import Stored, canonical
 from workflows.ledger.listeners import announce
 from workflows.ledger.records import compact
+from workflows.ledger.slots import full, holders_of, take_now
 from workflows.ledger.transactions import ledger_transaction
 from workflows.models import Event, Lease, Payload, Plan, RowVersion, Run, Scope, ScopeVars, Workflow
 from workflows.statuses import RunStatus, ScopeKind, ScopePhase, Section
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Concurrency:
+    """The evaluated concurrency of a run. ``when_full``: queue, reject or cancel_oldest."""
+
+    key: str
+    max: int
+    when_full: str = "queue"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,15 +46,19 @@ class Publication:
     key: str | None = None
     priority: int = 0
     engine_version: int = 1
+    concurrency: Concurrency | None = None
     extra: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Published:
-    """``created`` False: the key named a run that was there already."""
+    """``created`` False: the key named a run that was there already. ``queued``: it waits in line for a slot;
+    ``oldest`` is then the run to cancel when the plan says so."""
 
     run_id: int
     created: bool
+    queued: bool = False
+    oldest: int | None = None
 
 
 def _find_mine(publication: Publication) -> Published | None:
@@ -58,8 +73,10 @@ def publish(publication: Publication) -> Published:
     1. The idempotency key is looked up: same plan and parameters → the existing run.
     2. The parameters become a payload; run, lease, root scope and its variables are inserted at revision 1.
     3. ``run_started`` is event 1; it carries ids and the status, no title and no parameters.
+    4. A concurrency key takes a slot, or a place in its line.
 
-    Loses with ``run.key_conflict``; a start with the same key that commits first is found by the unique constraint.
+    Loses with ``run.key_conflict``, ``run.concurrency_full`` (``when_full: reject``); a start with the same key that
+    commits first is found by the unique constraint.
     """
     plan = Plan.objects.select_related("workflow").get(pk=publication.plan_id)
     existing = _existing(plan, publication)
@@ -68,15 +85,26 @@ def publish(publication: Publication) -> Published:
     store_payloads([publication.params])
     try:
         with transaction.atomic():
-            run = Run.objects.create(**_run_columns(plan, publication))
+            run = Run.objects.create(**run_columns(plan, publication))
     except IntegrityError:
         existing = _existing(plan, publication)
         if existing is None:
             raise
         return existing
-    _insert_beginning(run, publication)
+    insert_beginning(run, publication)
+    queued = publication.concurrency is not None and not _take_slot(run, publication.concurrency)
     announce(run.pk, 1)
-    return Published(run_id=run.pk, created=True)
+    oldest = next(iter(holders_of(run.concurrency_key)), None) if queued else None
+    return Published(run_id=run.pk, created=True, queued=queued, oldest=oldest)
+
+
+def _take_slot(run: Run, concurrency: Concurrency) -> bool:
+    """Take a slot, or stand in line for one. Raises ``run.concurrency_full`` when the plan rejects instead."""
+    if take_now(run, database_now_ms()):
+        return True
+    if concurrency.when_full == "reject":
+        raise full(concurrency.key, concurrency.max)
+    return False
 
 
 def _existing(plan: Plan, publication: Publication) -> Published | None:
@@ -102,7 +130,7 @@ def _fingerprint(plan_hash: str, params_digest: str) -> str:
     return f"plan {plan_hash[:12]} with parameters {params_digest[:12]}"
 
 
-def _run_columns(plan: Plan, publication: Publication) -> dict[str, Any]:
+def run_columns(plan: Plan, publication: Publication) -> dict[str, Any]:
     return {
         "workflow_id": plan.workflow_id,
         "plan": plan,
@@ -116,11 +144,13 @@ def _run_columns(plan: Plan, publication: Publication) -> dict[str, Any]:
         "idempotency_key": publication.key,
         "created_at": publication.now,
         "last_commit": publication.commit_id,
+        "concurrency_key": publication.concurrency.key if publication.concurrency else "",
+        "concurrency_max": publication.concurrency.max if publication.concurrency else 0,
         **publication.extra,
     }
 
 
-def _insert_beginning(run: Run, publication: Publication) -> None:
+def insert_beginning(run: Run, publication: Publication) -> None:
     scope = ScopeRow(
         path="",
         kind=ScopeKind.ROOT.value,

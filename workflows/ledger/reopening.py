@@ -10,6 +10,7 @@ from workflows.clock import database_now_ms, moment
 from workflows.errors import Refusal
 from workflows.ledger.listeners import announce
 from workflows.ledger.records import record_event, record_version
+from workflows.ledger.slots import refuse_when_full
 from workflows.ledger.transactions import ledger_transaction
 from workflows.models import Attempt, Lease, RowVersion, Run, Scope, Visit
 from workflows.statuses import AttemptStatus, RunStatus, ScopePhase, Section, VisitStatus, WaitsFor
@@ -28,12 +29,13 @@ def reopen(*, run_id: int, actor: str, reason: str, now: datetime) -> int | None
     3. The root scope stands at that step in the main section, end time and error are cleared, the run is queued. A
        write of which nobody knows whether it happened is reconciled first, not repeated (ADM.5).
 
-    Loses with ``run.not_found``, ``run.not_reopenable``, ``lease.held``.
+    Loses with ``run.not_found``, ``run.not_reopenable``, ``lease.held``, ``run.concurrency_full``.
     """
     run = Run.objects.lock(run_id)
     if run.status not in (RunStatus.FAILED, RunStatus.ABANDONED):
         raise Refusal("run.not_reopenable", run=run_id, status=run.status)
     refuse_when_driven(run)
+    refuse_when_full(run, database_now_ms())
     visit = _failed_visit(run)
     step, number = ("", None) if visit is None else (visit.step, visit.number)
     if visit is not None and visit.status == VisitStatus.REFUSED:

@@ -13,6 +13,7 @@ from workflows.models.lease import Lease
 from workflows.models.payload import Payload
 from workflows.models.run import Run
 from workflows.models.scope import Fanout, Scope, ScopeVars
+from workflows.models.slot import LimitGroup, Slot
 from workflows.models.visit import Visit
 from workflows.models.workflow import Plan, Workflow
 
@@ -23,12 +24,14 @@ __all__ = [
     "Fanout",
     "Interrupt",
     "Lease",
+    "LimitGroup",
     "Payload",
     "Plan",
     "RowVersion",
     "Run",
     "Scope",
     "ScopeVars",
+    "Slot",
     "Visit",
     "Vote",
     "Workflow",

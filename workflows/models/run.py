@@ -12,7 +12,8 @@ from workflows.errors import Refusal
 from workflows.models.columns import digest_column, millis_column
 from workflows.models.guard import GuardedQuerySet, require_ledger_transaction
 from workflows.models.lease import Lease
-from workflows.statuses import LIVE_STATUSES, RunStatus
+from workflows.models.slot import Slot
+from workflows.statuses import LIVE_STATUSES, RunStatus, SlotKind
 
 #: Columns of the run's state: each revision that changes one of them leaves a RowVersion. The rest are counters,
 #: scheduling hints, or frozen at publication.
@@ -31,7 +32,13 @@ class RunQuerySet(GuardedQuerySet):
         leased = Exists(leases.filter(expires_ms__gt=moment))
         orphaned = Exists(leases.filter(expires_ms__gt=0, expires_ms__lte=moment))
         wanted = Q(status__in=[RunStatus.QUEUED, RunStatus.RUNNING]) | Q(wake_at_ms__lte=moment) | orphaned
-        return self.live().filter(wanted, ~leased)
+        return self.live().filter(wanted, ~leased).exclude(self.lacks_slot())
+
+    @staticmethod
+    def lacks_slot() -> Q:
+        """Runs that need a concurrency slot and have none: they wait in line."""
+        held = Slot.objects.filter(run_id=OuterRef("pk"), kind=SlotKind.CONCURRENCY, number__isnull=False)
+        return Q(~Exists(held), concurrency_max__gt=0)
 
 
 class RunManager(models.Manager.from_queryset(RunQuerySet)):  # type: ignore[misc]
@@ -114,6 +121,9 @@ class Run(models.Model):
         "self", null=True, on_delete=models.CASCADE, related_name="children", db_constraint=False
     )
     parent_visit = models.PositiveIntegerField(null=True)
+    depth = models.PositiveSmallIntegerField(default=0, help_text="levels of child runs above it")
+    concurrency_key = models.TextField(default="", blank=True)
+    concurrency_max = models.PositiveIntegerField(default=0, help_text="0: takes no slot")
     invocation_key = models.CharField(max_length=64, null=True)
     fork_of = models.ForeignKey("self", null=True, on_delete=models.SET_NULL, related_name="forks", db_constraint=False)
     fork_revision = models.PositiveBigIntegerField(null=True)

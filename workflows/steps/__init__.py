@@ -23,6 +23,7 @@ from workflows.steps.question import QuestionKind
 from workflows.steps.shell import ShellKind
 from workflows.steps.task import TaskKind
 from workflows.steps.wait import WaitKind
+from workflows.steps.workflow import WorkflowKind
 
 __all__ = ["KINDS", "missing_functions", "register", "unsupported"]
 
@@ -49,6 +50,7 @@ KINDS = register(
         BlockKind(),
         ApprovalKind(),
         QuestionKind(),
+        WorkflowKind(),
         EndKind(),
     )
 )
@@ -77,6 +79,6 @@ def missing_functions(plan: Plan, functions: Registry = registry) -> tuple[Missi
 def _later_feature(step: StepPlan) -> str | None:
     if step.kind == "end" and step.options.get("requires"):
         return f"receipts that an end requires (step {step.id})"
-    if step.limit is not None:
-        return f"a limit shared with other steps (step {step.id})"
+    if step.limit is not None and "starts" in step.limit:
+        return f"a limit by rate (step {step.id})"
     return None

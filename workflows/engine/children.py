@@ -1,0 +1,145 @@
+"""Child runs: a visit of kind ``workflow`` publishes one with its admission and settles with its end (CHD).
+
+The attempt is ``paused`` while the child runs: it occupies no thread and no lease of its parent. What the child may
+be was frozen beside the parent's plan: ``frozen["children"]`` maps a workflow's name to its plan and what it needs.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from workflows.definitions.parameters import check_parameters
+from workflows.definitions.plan import Plan, StepPlan
+from workflows.engine import settling
+from workflows.engine.contract import Child, Result
+from workflows.engine.draft import Draft, failure_text
+from workflows.errors import Failure
+from workflows.facts import AttemptRow, ChildRow, ScopeRow, VisitRow
+from workflows.jsonvalue import NotStorable, store
+from workflows.ledger.children import ChildPublication
+from workflows.ledger.publishing import Publication
+from workflows.statuses import AttemptStatus, RunStatus, ScopePhase, WaitsFor
+
+
+def start(draft: Draft, scope: ScopeRow, step: StepPlan, visit: VisitRow, child: Child) -> None:
+    """Publish the child run together with the attempt that waits for it, in the present revision."""
+    frozen = draft.facts.identity.frozen["children"][child.ref]
+    plan = draft.facts.plan(frozen["plan"])
+    checked = check_parameters(plan.params, child.params)
+    if checked.problems:
+        message = "; ".join(problem.message for problem in checked.problems[:3])
+        failure = Failure(code="bad_expression", message=f'The parameters of "{child.ref}" do not fit: {message}')
+        settling.finish(draft, scope, step, visit, outcome="failed", failure=failure)
+        return
+    attempts = draft.attempts(visit.number)
+    attempt = draft.add_attempt(
+        AttemptRow(
+            visit=visit.number,
+            number=attempts[-1].number + 1 if attempts else 1,
+            dispatch_id=draft.new_id(),
+            input_hash="",
+            status=AttemptStatus.PAUSED.value,
+            epoch=draft.facts.epoch,
+            worker=draft.facts.worker,
+            revision_created=draft.revision,
+            started_at=draft.now,
+        )
+    )
+    draft.children.append(
+        ChildPublication(
+            visit=visit.number,
+            invocation_key=attempt.dispatch_id,
+            detached=child.detach,
+            publication=_publication(draft, frozen, plan, checked.values),
+        )
+    )
+    draft.event("step_started", visit=visit.number, attempt=attempt.number, step=step.id)
+    draft.change_scope(
+        scope,
+        phase=ScopePhase.WAITING.value,
+        visit=visit.number,
+        waits_for=WaitsFor.CHILD.value,
+        wake_at_ms=None if child.timeout_ms is None else draft.now_ms + child.timeout_ms,
+    )
+
+
+def _publication(draft: Draft, frozen: dict[str, Any], plan: Plan, params: dict[str, Any]) -> Publication:
+    identity = draft.facts.identity
+    return Publication(
+        plan_id=frozen["plan"],
+        params=store(params),
+        frozen=identity.frozen,
+        first_step=plan.main.first,
+        started_by=identity.started_by,
+        commit_id=draft.new_id(),
+        now=draft.now,
+        origin="child",
+        engine_version=identity.engine_version,
+    )
+
+
+def child_of(draft: Draft, scope: ScopeRow) -> ChildRow | None:
+    """The child run a scope waits for, once it is published."""
+    assert scope.visit is not None
+    return draft.facts.child(draft.attempts(scope.visit)[-1].dispatch_id)
+
+
+def take_end(draft: Draft, scope: ScopeRow) -> bool:
+    """Settle the visit of a scope whose child has ended; whether it was."""
+    child = child_of(draft, scope)
+    assert scope.visit is not None
+    visit = draft.visit(scope.visit)
+    step = draft.plan.steps[visit.step]
+    if child is None or not (step.options["detach"] or child.status in _FINAL):
+        return False
+    draft.begin_revision()
+    result = child_result(draft, step, child)
+    attempt = settle_attempt(draft, draft.attempts(visit.number)[-1], result)
+    settling.conclude(draft, scope, visit, attempt, result)
+    return True
+
+
+_FINAL = frozenset({RunStatus.SUCCEEDED, RunStatus.FAILED, RunStatus.CANCELLED, RunStatus.ABANDONED})
+
+
+def settle_attempt(draft: Draft, attempt: AttemptRow, result: Result) -> AttemptRow:
+    status = AttemptStatus.FAILED if result.failure else AttemptStatus.SUCCEEDED
+    return draft.close_attempt(attempt, status=status.value, outcome=result.outcome, error=failure_text(result.failure))
+
+
+def child_result(draft: Draft, step: StepPlan, child: ChildRow) -> Result:
+    """What the end of a child means for the visit that started it."""
+    if step.options["detach"]:
+        return Result(outcome="ok", output=store({"run_id": child.run_id}))
+    if child.status == RunStatus.SUCCEEDED:
+        try:
+            output = store(draft.payload(child.output_digest)) if child.output_digest else None
+            return Result(outcome="ok", output=output)
+        except NotStorable as error:
+            return Result(outcome="failed", failure=Failure(code=error.code, message=error.message))
+    error = json.loads(child.error) if child.error else {}
+    told = f"{error.get('code')}: {error.get('message')}" if error else f"it was {child.status}"
+    message = f"Child run {child.run_id} did not succeed: {told}"[:4000]
+    return Result(outcome="failed", failure=Failure(code="child_failed", message=message))
+
+
+def expire(draft: Draft, scope: ScopeRow) -> None:
+    """The timeout of a child: the visit ends, and the child is cancelled after the commit (or by the sweep)."""
+    assert scope.visit is not None
+    visit = draft.visit(scope.visit)
+    stop_child(draft, scope)
+    draft.begin_revision()
+    result = Result(
+        outcome="timed_out", failure=Failure(code="timeout", message="The child run took longer than its timeout.")
+    )
+    attempt = settle_attempt(draft, draft.attempts(visit.number)[-1], result)
+    settling.conclude(draft, scope, visit, attempt, result)
+
+
+def stop_child(draft: Draft, scope: ScopeRow) -> None:
+    """Have the child of a scope cancelled once this is committed."""
+    child = child_of(draft, scope)
+    assert scope.visit is not None
+    if child is not None and not draft.plan.steps[draft.visit(scope.visit).step].options["detach"]:
+        draft.child_cancels.append(child.run_id)

@@ -1,0 +1,79 @@
+"""Consequences: what a commit means for other runs, in transactions of their own (DESIGN §4.1).
+
+Each is idempotent and repeated by the sweep, so an error or a death here delays and loses nothing.
+"""
+
+from __future__ import annotations
+
+import logging
+
+from django.utils import timezone
+
+from workflows.engine.draft import Draft
+from workflows.errors import Refusal
+from workflows.ledger import children, controlling, slots
+from workflows.models import Run
+from workflows.statuses import ControlKind, RunStatus, SlotKind
+
+logger = logging.getLogger(__name__)
+
+
+def carry_out(run: Run, draft: Draft) -> None:
+    """After a commit of ``run``: cancel children, give freed places to others, wake the parent."""
+    try:
+        for child in draft.child_cancels:
+            cancel_child(child)
+        groups = {wish.group for wish in draft.slots_wanted.values()}
+        for group in sorted(groups | set(draft.slots_freed.values())):
+            slots.pass_on(kind=SlotKind.LIMIT, name=group, now=timezone.now())
+        if run.concurrency_max and (draft.ended or draft.state.status == RunStatus.BLOCKED):
+            slots.pass_on(kind=SlotKind.CONCURRENCY, name=run.concurrency_key, now=timezone.now())
+        if draft.ended and run.parent_run_id is not None:
+            children.hear_of_child(child_id=run.pk, now=timezone.now())
+    except Refusal as refusal:
+        logger.warning("A consequence of run %s is left to the sweep: %s", run.pk, refusal)
+
+
+def cancel_child(child_id: int) -> None:
+    """Cancel a child run once; one that has ended meanwhile is left alone."""
+    try:
+        controlling.send(
+            run_id=child_id,
+            kind=ControlKind.CANCEL,
+            payload={},
+            request_id="parent",
+            sender="parent run",
+            now=timezone.now(),
+        )
+    except Refusal as refusal:
+        if refusal.code not in ("run.terminal", "run.not_found"):
+            raise
+
+
+def sweep(root_id: int | None = None) -> int:
+    """Repeat what a crash may have left undone, for one tree of runs or for all; how many runs were told something.
+
+    An error with one run is logged and the sweep goes on.
+    """
+    told = 0
+    for child in children.unheard_children(root_id):
+        told += _quietly(lambda child=child: children.hear_of_child(child_id=child, now=timezone.now()))
+    for child in children.orphans(root_id):
+        told += _quietly(lambda child=child: cancel_child(child) or True)
+    for kind, name in slots.groups_with_room():
+        told += _quietly(lambda kind=kind, name=name: bool(slots.pass_on(kind=kind, name=name, now=timezone.now())))
+    for kind, run, scope in slots.unheard():
+        told += _quietly(
+            lambda kind=kind, run=run, scope=scope: slots.hear_of_slot(
+                run_id=run, kind=kind, scope=scope, now=timezone.now()
+            )
+        )
+    return told
+
+
+def _quietly(work: object) -> int:
+    try:
+        return int(bool(work()))  # type: ignore[operator]
+    except Exception:
+        logger.exception("A part of the sweep failed; it goes on.")
+        return 0

@@ -1,0 +1,122 @@
+"""Slots: places that runs (``concurrency``) and attempts (``limit``) share over all workers (PUB 4, 5; MON 10).
+
+A place in line is written with the run or the decision that needs it; places are given out under the group's row, in
+a transaction of their own, and those who get one are woken in another. The sweep repeats both, so a crash in between
+delays and loses nothing.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from django.db.models import Exists, OuterRef
+
+from workflows.clock import database_now_ms
+from workflows.errors import Refusal
+from workflows.ledger.listeners import announce
+from workflows.ledger.records import record_event
+from workflows.ledger.transactions import ledger_transaction
+from workflows.models import LimitGroup, Run, Scope, Slot
+from workflows.models.slot import line_up
+from workflows.statuses import ScopePhase, SlotKind, WaitsFor
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Given:
+    """A place that was given: whose it is."""
+
+    run_id: int
+    scope: str
+
+
+def holds_slot(run_id: int) -> bool:
+    """Whether a run has its concurrency slot."""
+    return Slot.objects.filter(run_id=run_id, kind=SlotKind.CONCURRENCY, number__isnull=False).exists()
+
+
+def enter_line(run: Run, now_ms: int) -> None:
+    """A run takes its place in the line of its concurrency key, in the open transaction."""
+    line_up(kind=SlotKind.CONCURRENCY, name=run.concurrency_key, max=run.concurrency_max, run=run, entered_ms=now_ms)
+
+
+def lock_group(kind: str, name: str) -> None:
+    """Serialize everything about one group; writing the row locks it on both databases."""
+    LimitGroup.objects.bulk_create([LimitGroup(kind=kind, name=name)], ignore_conflicts=True)
+    LimitGroup.objects.filter(kind=kind, name=name).update(name=name)
+
+
+def take_now(run: Run, now_ms: int) -> bool:
+    """Take a concurrency slot in the open transaction if nobody stands before this run; otherwise stand in line."""
+    lock_group(SlotKind.CONCURRENCY, run.concurrency_key)
+    if not Slot.objects.filter(run=run, kind=SlotKind.CONCURRENCY).exists():
+        enter_line(run, now_ms)
+    given = Slot.objects.give(kind=SlotKind.CONCURRENCY, name=run.concurrency_key, now_ms=now_ms)
+    return any(slot.run_id == run.pk for slot in given)
+
+
+def holders_of(key: str) -> list[int]:
+    """The runs that hold the slots of a concurrency key, the oldest first."""
+    held = Slot.objects.filter(kind=SlotKind.CONCURRENCY, name=key, number__isnull=False)
+    return list(held.order_by("given_ms", "id").values_list("run_id", flat=True))
+
+
+@ledger_transaction
+def give_places(*, kind: str, name: str) -> list[Given]:
+    """Give the free places of a group to those who wait, in order. The caller wakes them (``hear_of_slot``)."""
+    lock_group(kind, name)
+    given = Slot.objects.give(kind=kind, name=name, now_ms=database_now_ms())
+    return [Given(run_id=slot.run_id, scope=slot.scope) for slot in given]
+
+
+@ledger_transaction
+def hear_of_slot(*, run_id: int, kind: str, scope: str, now: datetime) -> bool:
+    """Tell a run that it has the place it waits for; False when it does not wait any more. Idempotent."""
+    run = Run.objects.lock(run_id)
+    if run.is_final:
+        Slot.objects.filter(run=run).delete()
+        return False
+    if kind == SlotKind.LIMIT:
+        waiting = Scope.objects.filter(run=run, path=scope, phase=ScopePhase.WAITING, waits_for=WaitsFor.SLOT).exists()
+        if not waiting:
+            return False
+    record_event(run, "slot_given", at=now, kind=str(kind), scope=scope)
+    Run.objects.change(run, wake_at_ms=database_now_ms())
+    announce(run_id, run.revision)
+    return True
+
+
+def pass_on(*, kind: str, name: str, now: datetime) -> list[Given]:
+    """Give places and wake who got one: two transactions and more, called after a commit that freed a place."""
+    given = give_places(kind=kind, name=name)
+    for one in given:
+        hear_of_slot(run_id=one.run_id, kind=kind, scope=one.scope, now=now)
+    return given
+
+
+def refuse_when_full(run: Run, now_ms: int) -> None:
+    """Take the run's slot again, or refuse (reopening, PUB.5)."""
+    if run.concurrency_max and not take_now(run, now_ms):
+        Slot.objects.filter(run=run, kind=SlotKind.CONCURRENCY).delete()
+        raise full(run.concurrency_key, run.concurrency_max)
+
+
+def full(key: str, max: int) -> Refusal:
+    holders = holders_of(key)
+    data: dict[str, Any] = {"key": key, "max": max, "holders": holders}
+    return Refusal("run.concurrency_full", holder=f" (run {holders[0]})" if holders else "", **data)
+
+
+def groups_with_room() -> list[tuple[str, str]]:
+    """Every group somebody waits in: what the sweep looks at."""
+    return list(Slot.objects.filter(number=None).values_list("kind", "name").distinct())
+
+
+def unheard() -> list[tuple[str, int, str]]:
+    """Limit slots that were given to scopes which still wait: (kind, run, scope), for the sweep."""
+    given = Slot.objects.filter(kind=SlotKind.LIMIT, number__isnull=False)
+    waiting = Scope.objects.filter(
+        run_id=OuterRef("run_id"), path=OuterRef("scope"), phase=ScopePhase.WAITING, waits_for=WaitsFor.SLOT
+    )
+    return [(slot.kind, slot.run_id, slot.scope) for slot in given.filter(Exists(waiting))]
