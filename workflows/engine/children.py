@@ -116,8 +116,8 @@ def child_result(draft: Draft, step: StepPlan, child: ChildRow) -> Result:
         try:
             output = store(draft.payload(child.output_digest)) if child.output_digest else None
             return Result(outcome="ok", output=output)
-        except NotStorable as error:
-            return Result(outcome="failed", failure=Failure(code=error.code, message=error.message))
+        except NotStorable as problem:
+            return Result(outcome="failed", failure=Failure(code=problem.code, message=problem.message))
     error = json.loads(child.error) if child.error else {}
     told = f"{error.get('code')}: {error.get('message')}" if error else f"it was {child.status}"
     message = f"Child run {child.run_id} did not succeed: {told}"[:4000]

@@ -6,6 +6,8 @@ Each is idempotent and repeated by the sweep, so an error or a death here delays
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
+from functools import partial
 
 from django.utils import timezone
 
@@ -34,20 +36,21 @@ def carry_out(run: Run, draft: Draft) -> None:
         logger.warning("A consequence of run %s is left to the sweep: %s", run.pk, refusal)
 
 
-def cancel_child(child_id: int) -> None:
-    """Cancel a child run once; one that has ended meanwhile is left alone."""
+def cancel_child(child_id: int) -> bool:
+    """Cancel a child run once; one that has ended meanwhile is left alone. Whether that was new."""
     try:
-        controlling.send(
+        return controlling.send(
             run_id=child_id,
             kind=ControlKind.CANCEL,
             payload={},
             request_id="parent",
             sender="parent run",
             now=timezone.now(),
-        )
+        ).new
     except Refusal as refusal:
         if refusal.code not in ("run.terminal", "run.not_found"):
             raise
+        return False
 
 
 def sweep(root_id: int | None = None) -> int:
@@ -57,23 +60,19 @@ def sweep(root_id: int | None = None) -> int:
     """
     told = 0
     for child in children.unheard_children(root_id):
-        told += _quietly(lambda child=child: children.hear_of_child(child_id=child, now=timezone.now()))
+        told += _quietly(partial(children.hear_of_child, child_id=child, now=timezone.now()))
     for child in children.orphans(root_id):
-        told += _quietly(lambda child=child: cancel_child(child) or True)
+        told += _quietly(partial(cancel_child, child))
     for kind, name in slots.groups_with_room():
-        told += _quietly(lambda kind=kind, name=name: bool(slots.pass_on(kind=kind, name=name, now=timezone.now())))
+        told += _quietly(partial(slots.pass_on, kind=kind, name=name, now=timezone.now()))
     for kind, run, scope in slots.unheard():
-        told += _quietly(
-            lambda kind=kind, run=run, scope=scope: slots.hear_of_slot(
-                run_id=run, kind=kind, scope=scope, now=timezone.now()
-            )
-        )
+        told += _quietly(partial(slots.hear_of_slot, run_id=run, kind=kind, scope=scope, now=timezone.now()))
     return told
 
 
-def _quietly(work: object) -> int:
+def _quietly(work: Callable[[], object]) -> int:
     try:
-        return int(bool(work()))  # type: ignore[operator]
+        return int(bool(work()))
     except Exception:
         logger.exception("A part of the sweep failed; it goes on.")
         return 0

@@ -192,6 +192,11 @@ class Draft:
         """Whether this transaction is long enough: the rest of a chain of pure steps goes into the next one."""
         return len(self.visits_new) >= self.visit_limit or self.out_of_time()
 
+    @property
+    def is_over(self) -> bool:
+        """Whether nothing more is to be decided in this transaction."""
+        return self.ended or self.is_cut
+
     # ---- recording --------------------------------------------------------------------------------------------------
 
     def begin_revision(self) -> int:
@@ -332,7 +337,9 @@ class Draft:
     def batch(self, *, commit_id: str, parks: bool, release: bool, wake_at_ms: int | None) -> Batch:
         """The rows to write. ``parks``: the run ends or waits, so the moment to wake it at is written; with
         ``release`` its lease ends in the same transaction."""
-        settled, closed, new = [], [], []
+        settled: list[AttemptRow] = []
+        closed: list[AttemptRow] = []
+        new: list[AttemptRow] = []
         for key, row in self.attempt_rows.items():
             group = new if key in self.attempts_new else settled if key in self.attempts_settled else closed
             group.append(row)

@@ -327,7 +327,7 @@ def is_uncertain(attempt: AttemptRow) -> bool:
 
 
 def error_code(text: str) -> str:
-    return settling.decode_error(text).get("code", "")
+    return str(settling.decode_error(text).get("code", ""))
 
 
 def input_hash(effect: Effect) -> str:

@@ -269,17 +269,22 @@ class Memory:
             else:
                 self._open.pop(number, None)
                 self._attempts.pop(number, None)
-        for (number, attempt), row in draft.attempt_rows.items():
+        for (number, attempt_number), attempt in draft.attempt_rows.items():
             if number in self._open:
-                self._attempts.setdefault(number, {})[attempt] = row
-        for known, latest in ((self._settled, draft.latest_settled), (self._refused, draft.latest_refused)):
-            for key, row in latest.items():
-                if key[0] in self._scopes:
-                    known[key] = row
-                    if key[0]:
-                        self._steps_of.setdefault(key[0], set()).add(key[1])
+                self._attempts.setdefault(number, {})[attempt_number] = attempt
+        self._absorb_latest(self._settled, draft.latest_settled)
+        self._absorb_latest(self._refused, draft.latest_refused)
         for digest, payload in draft.payloads.items():
             self.payloads.put(digest, payload.size, draft.values[digest])
+
+    def _absorb_latest(
+        self, known: dict[tuple[str, str], VisitRow | None], latest: Mapping[tuple[str, str], VisitRow]
+    ) -> None:
+        for (path, step), visit in latest.items():
+            if path in self._scopes:
+                known[path, step] = visit
+                if path:
+                    self._steps_of.setdefault(path, set()).add(step)
 
     def _absorb_containers(self, draft: Draft) -> None:
         self._fanouts.update(draft.fanouts)
@@ -298,10 +303,11 @@ class Memory:
         for admission in draft.admissions:
             if admission.effect.workspace != "none":
                 self._workspace_uses[admission.visit.number] = admission.effect.workspace
-        for number, visit in draft.visit_rows.items():
-            if visit.status != VisitStatus.OPEN:
-                for known in (self._fanouts, self._counts, self._interrupts):
-                    known.pop(number, None)
+        for number, row in draft.visit_rows.items():
+            if row.status != VisitStatus.OPEN:
+                self._fanouts.pop(number, None)
+                self._counts.pop(number, None)
+                self._interrupts.pop(number, None)
 
     def _forget_scope(self, path: str) -> None:
         """Nothing reads the steps of an item any more once it has ended."""

@@ -155,7 +155,7 @@ def advance(draft: Draft) -> None:
     """Advance every ready scope as far as it goes; those that wait for the workspace longest come first."""
     while True:
         joining.join_what_ended(draft)
-        if draft.ended or draft.is_cut or draft.state.held:
+        if draft.is_over or draft.state.held:
             return
         ready = [scope for scope in draft.scopes.values() if scope.phase == ScopePhase.READY]
         ready = [scope for scope in ready if scope.path not in draft.gated]
@@ -163,7 +163,5 @@ def advance(draft: Draft) -> None:
             return
         ready.sort(key=lambda scope: draft.facts.gate_order(scope.path))
         for scope in ready:
-            if draft.ended or draft.is_cut:
-                break
-            if draft.scopes.get(scope.path) is scope:
+            if draft.scopes.get(scope.path) is scope and not draft.is_over:
                 entering.go_on(draft, scope)

@@ -44,9 +44,13 @@ def advance_plainly(batch: Batch, *, now: Any = None) -> None:
 
 
 def _in_transaction(body: Callable[[], None], batch: Batch) -> None:
-    run_ledger_transaction(lambda: body() or True, verb="advance", already_mine=lambda: was_committed(batch) or None)
+    def whole() -> bool:
+        body()
+        return True
+
+    run_ledger_transaction(whole, verb="advance", already_mine=lambda: was_committed(batch) or None)
 
 
 def was_committed(batch: Batch) -> bool:
     """Whether this batch is in the database: its random id is the last one a driver wrote."""
-    return Run.objects.filter(pk=batch.run_id, last_commit=batch.commit_id).exists()
+    return bool(Run.objects.filter(pk=batch.run_id, last_commit=batch.commit_id).exists())

@@ -77,7 +77,7 @@ class Writer:
     def reader(self, model: type[Model], names: tuple[str, ...]) -> Callable[[Any], tuple[Any, ...]]:
         """A function from a row to the parameters of ``names``; only moments need conversion."""
         get = attrgetter(*names) if len(names) > 1 else _single(names[0])
-        moments = [i for i, name in enumerate(names) if isinstance(model._meta.get_field(name), DateTimeField)]
+        moments = [i for i, name in enumerate(names) if isinstance(field_of(model, name), DateTimeField)]
         if not moments or self.vendor != "sqlite":
             return get
 
@@ -104,26 +104,26 @@ class Writer:
         """As ``insert_text``, but nothing is inserted unless the fence let the transaction through."""
         table, columns = self.quote(model._meta.db_table), self.columns(model, names, owned)
         fields = ["run_id"] * owned + list(names)
-        typed = ", ".join(f"%s::{self.type_of(model._meta.get_field(name))}" for name in fields)
+        typed = ", ".join(f"%s::{self.type_of(field_of(model, name))}" for name in fields)
         select = " UNION ALL ".join([f"SELECT {typed} FROM fence"] * rows)
         text = f"INSERT INTO {table} ({columns}) {select}"
         return text + " ON CONFLICT DO NOTHING" if lenient else text
 
     def columns(self, model: type[Model], names: tuple[str, ...], owned: bool) -> str:
-        listed = [self.quote(model._meta.get_field(name).column) for name in names]
+        listed = [self.quote(column_of(model, name)) for name in names]
         return ", ".join(["run_id"] * owned + listed)
 
     @cache  # noqa: B019
     def update_text(self, model: type[Model], names: tuple[str, ...], keys: tuple[str, ...]) -> str:
         table = self.quote(model._meta.db_table)
-        changes = ", ".join(f"{self.quote(model._meta.get_field(name).column)} = {self.mark}" for name in names)
-        guard = " AND ".join(f"{self.quote(model._meta.get_field(key).column)} = {self.mark}" for key in keys)
+        changes = ", ".join(f"{self.quote(column_of(model, name))} = {self.mark}" for name in names)
+        guard = " AND ".join(f"{self.quote(column_of(model, key))} = {self.mark}" for key in keys)
         return f"UPDATE {table} SET {changes} WHERE {guard}"
 
     @cache  # noqa: B019
     def fence_text(self, names: tuple[str, ...], counted: bool) -> str:
         run, lease = self.quote(Run._meta.db_table), self.quote(Lease._meta.db_table)
-        changes = [f"{self.quote(Run._meta.get_field(name).column)} = {self.mark}" for name in names]
+        changes = [f"{self.quote(column_of(Run, name))} = {self.mark}" for name in names]
         if counted:
             changes.append(f"controls_seen = controls_seen + {self.mark}")
         return (
@@ -148,6 +148,18 @@ class Writer:
             f"UPDATE {run} SET active_ms = (SELECT active_ms FROM {lease} WHERE run_id = {self.mark}) "
             f"WHERE id = {self.mark}"
         )
+
+
+def field_of(model: type[Model], name: str) -> Field[Any, Any]:
+    field = model._meta.get_field(name)
+    assert isinstance(field, Field)
+    return field
+
+
+def column_of(model: type[Model], name: str) -> str:
+    column = field_of(model, name).column
+    assert column is not None
+    return column
 
 
 def _single(name: str) -> Callable[[Any], tuple[Any, ...]]:

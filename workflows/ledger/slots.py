@@ -33,7 +33,7 @@ class Given:
 
 def holds_slot(run_id: int) -> bool:
     """Whether a run has its concurrency slot."""
-    return Slot.objects.filter(run_id=run_id, kind=SlotKind.CONCURRENCY, number__isnull=False).exists()
+    return bool(Slot.objects.filter(run_id=run_id, kind=SlotKind.CONCURRENCY, number__isnull=False).exists())
 
 
 def enter_line(run: Run, now_ms: int) -> None:

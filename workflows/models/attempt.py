@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 from django.db import models
 from django.db.models import Q
@@ -93,7 +93,7 @@ class Attempt(RunRow):
     ended_at = models.DateTimeField(null=True)
     inherited = models.BooleanField(default=False)
 
-    objects = AttemptManager()
+    objects: ClassVar[AttemptManager] = AttemptManager()
 
     class Meta:
         ordering = ["run", "visit", "number"]

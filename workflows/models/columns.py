@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 from django.db import models
 
@@ -35,7 +35,7 @@ class RunRow(models.Model):
         "workflows.Run", on_delete=models.CASCADE, db_constraint=False, db_index=False, related_name="+"
     )
 
-    objects = GuardedManager()
+    objects: ClassVar[models.Manager[Any]] = GuardedManager()
 
     class Meta:
         abstract = True

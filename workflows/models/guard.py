@@ -36,9 +36,10 @@ class GuardedQuerySet(models.QuerySet[Any]):
         require_ledger_transaction()
         return super().create(**values)
 
-    def bulk_create(self, objects: Iterable[Any], *positional: Any, **options: Any) -> list[Any]:
+    def bulk_create(self, objs: Iterable[Any], *positional: Any, **options: Any) -> list[Any]:  # type: ignore[override]
         require_ledger_transaction()
-        return super().bulk_create(objects, *positional, **options)
+        return super().bulk_create(objs, *positional, **options)
 
 
-GuardedManager = models.Manager.from_queryset(GuardedQuerySet)
+class GuardedManager(models.Manager.from_queryset(GuardedQuerySet)):  # type: ignore[misc]
+    """The manager of a table that has no swap of its own."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 from django.db import models
 from django.db.models import Q
@@ -50,7 +50,7 @@ class Interrupt(RunRow):
     revision_settled = models.PositiveBigIntegerField(null=True)
     inherited = models.BooleanField(default=False)
 
-    objects = InterruptManager()
+    objects: ClassVar[InterruptManager] = InterruptManager()
 
     class Meta:
         ordering = ["run", "visit", "attempt"]

@@ -17,7 +17,7 @@ class LeaseManager(models.Manager.from_queryset(GuardedQuerySet)):  # type: igno
 
     def is_live(self, run_id: int, *, now: Any = None) -> bool:
         """Whether somebody holds the run at this moment: live before its expiry, dead exactly at it."""
-        return self.filter(run_id=run_id, expires_ms__gt=DatabaseNow() if now is None else now).exists()
+        return bool(self.filter(run_id=run_id, expires_ms__gt=DatabaseNow() if now is None else now).exists())
 
     def take(self, *, run_id: int, owner: str, epoch: int, ttl_ms: int, active_ms: int, now: Any = None) -> bool:
         """Give the lease to ``owner`` under ``epoch`` if it is free or dead. The caller holds the run row's lock."""

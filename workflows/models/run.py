@@ -50,7 +50,7 @@ class RunManager(models.Manager.from_queryset(RunQuerySet)):  # type: ignore[mis
         rows = self.filter(pk=run_id)
         if connections[self.db].features.has_select_for_update:
             rows = rows.select_for_update()
-        run = rows.first()
+        run: Run | None = rows.first()
         if run is None:
             raise Refusal("run.not_found", run=run_id)
         return run

@@ -22,7 +22,7 @@ class Workflow(models.Model):
         ordering = ["name"]
 
     def __str__(self) -> str:
-        return self.name
+        return str(self.name)
 
 
 class Plan(models.Model):
