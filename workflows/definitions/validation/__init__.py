@@ -69,7 +69,7 @@ def check_document(document: Mapping[str, Any], known: Known, report: Report) ->
     foreign = shape_keys.other_tool(document)
     if foreign is not None:
         shape_keys.report_other_tool(*foreign, report)
-        if "format" not in document:
+        if "format" not in document or "steps" not in document:
             return
         document = {key: value for key, value in document.items() if key not in shape_keys.keys_of_tool(foreign[1])}
     check_shape(document, report)

@@ -29,6 +29,8 @@ def check_expressions(found: Iterable[Place], names: Names, report: Report) -> N
             _check_text(text, path, place, types, names, report)
         if place.is_condition and isinstance(place.value, str):
             _check_condition(place, types, report)
+        if place.key == "over" and isinstance(place.value, str):
+            _check_list(place, types, report)
 
 
 def _check_text(
@@ -98,6 +100,17 @@ def _check_condition(place: Place, types: Mapping[str, CelType], report: Report)
         meant = {"yes": "true", "on": "true", "no": "false", "off": "false"}.get(text.lower(), text.lower())
         hint = f"Write {meant} without quotes." if meant in ("true", "false") else "Write it as `${ … }`."
         _not_a_condition(place, f'it is the text "{cut(text)}"', hint, report)
+
+
+def _check_list(place: Place, types: Mapping[str, CelType], report: Report) -> None:
+    """E409 for the list of a map that can never be one."""
+    infos = cached_analysis(place.value)
+    if len(infos) != 1 or not infos[0].is_whole_text or infos[0].problems:
+        return
+    found = static_type(infos[0].source, types)
+    if isinstance(found, CelType) and found not in (CelType.LIST, CelType.DYN):
+        message = f'"over" must be a list, but "{cut(infos[0].source)}" gives {found.word}.'
+        report.add("E409", place.path, message, "Write an expression that gives a list, one entry per item.")
 
 
 def _not_a_condition(place: Place, but: str, hint: str, report: Report) -> None:

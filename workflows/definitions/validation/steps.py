@@ -11,7 +11,7 @@ from workflows.definitions.validation.report import Path, Report
 from workflows.definitions.validation.shape_keys import is_misspelled, needs
 from workflows.definitions.validation.shape_names import RESERVED_OUTCOMES, refuse_outcome
 from workflows.definitions.validation.shape_values import refuse_retry
-from workflows.definitions.validation.tree import StepList, StepNode, Tree
+from workflows.definitions.validation.tree import BLOCK, ITEM, StepList, StepNode, Tree
 from workflows.definitions.wording import shown
 
 MOST_NESTED_MAPS = 3
@@ -32,7 +32,7 @@ def check_steps(tree: Tree, report: Report) -> None:
         if step.kind is not None:
             _check_alternatives(step, report)
             _check_invented_outcomes(step, report)
-        _check_nesting(step, report)
+        _check_nesting(step, tree, report)
         check_policy(step.raw.get("retry"), (*step.path, "retry"), report)
 
 
@@ -68,10 +68,10 @@ def _check_size(tree: Tree, report: Report) -> None:
         )
 
 
-def _check_nesting(step: StepNode, report: Report) -> None:
+def _check_nesting(step: StepNode, tree: Tree, report: Report) -> None:
     if step.kind != "map":
         return
-    level = 1 + sum(outer.kind == "map" for outer in owners(step.body))
+    level = 1 + _maps_around(step.body, tree, frozenset())
     if level > MOST_NESTED_MAPS:
         report.add(
             "E213",
@@ -81,12 +81,17 @@ def _check_nesting(step: StepNode, report: Report) -> None:
         )
 
 
-def owners(steps: StepList) -> Iterator[StepNode]:
-    """The steps that hold ``steps``, the nearest first."""
-    owner = steps.owner
-    while owner is not None:
-        yield owner
-        owner = owner.body.owner
+def _maps_around(steps: StepList, tree: Tree, seen: frozenset[str]) -> int:
+    """How many maps a list is inside of, the deepest use counting for a block."""
+    around, root = 0, steps
+    while root.owner is not None:
+        around += root.kind == ITEM
+        root = root.owner.body
+    if root.kind != BLOCK or root.name in seen:
+        return around
+    uses = [step for step in tree.steps if step.raw.get("use") == root.name]
+    inside = seen | {root.name}
+    return around + max(((step.kind == "map") + _maps_around(step.body, tree, inside) for step in uses), default=0)
 
 
 def _check_alternatives(step: StepNode, report: Report) -> None:
