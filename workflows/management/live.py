@@ -78,7 +78,7 @@ def _row(lines: list[StepLine], now: datetime, spinner: Spinner | None = None) -
     grid = Table.grid(padding=(0, 1))
     for width in (1, 4, 24):
         grid.add_column(min_width=width, no_wrap=True)
-    grid.add_column(ratio=1)
+    grid.add_column(no_wrap=True, overflow="ellipsis")
     for line in lines:
         style = _STYLES[line.mark]
         is_running = line.mark == "running" and spinner is not None

@@ -9,9 +9,10 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+from workflows.clock import moment
 from workflows.engine.draft import visit_path
 from workflows.errors import Refusal
-from workflows.models import Attempt, Payload, Run, Scope, Visit
+from workflows.models import Attempt, Interrupt, Payload, Run, Scope, Visit
 from workflows.statuses import LIVE_STATUSES, ScopeKind, VisitStatus
 
 #: Runs that a list shows unless it is asked for another number.
@@ -68,7 +69,7 @@ def _listed(run: Run) -> dict[str, Any]:
 
 
 def run_document(run_id: int) -> dict[str, Any]:
-    """Everything about a run as one JSON object; six queries, whatever its length.
+    """Everything about a run as one JSON object; seven queries, whatever its length.
 
     ``visits`` leaves out refused entries (ADM.2). ``events_cursor`` is the number of the last event. Raises
     ``run.not_found``.
@@ -77,7 +78,9 @@ def run_document(run_id: int) -> dict[str, Any]:
     visits = list(Visit.objects.filter(run=run).exclude(status=VisitStatus.REFUSED).order_by("number"))
     attempts = attempts_by_visit(run_id)
     items = item_scopes(run_id)
+    questions = list(Interrupt.objects.filter(run=run).order_by("visit", "attempt"))
     digests = [run.params_digest, run.output_digest, *(visit.output_digest for visit in visits)]
+    digests += [question.shown_digest for question in questions]
     values = payload_values(digests)
     return {
         "run": run.pk,
@@ -92,7 +95,7 @@ def run_document(run_id: int) -> dict[str, Any]:
         "ended_at": moment_text(run.ended_at),
         "cost": None,
         "visits": [_visit(visit, values, attempts[visit.number], items) for visit in visits],
-        "interrupts": [],
+        "interrupts": _interrupts(questions, visits, values, items),
         "children": list(Run.objects.filter(parent_run=run).order_by("pk").values_list("pk", flat=True)),
         "events_cursor": run.next_event - 1,
     }
@@ -159,6 +162,35 @@ def _visit(
         "error": json.loads(visit.error) if visit.error else None,
         "attempts": attempts,
     }
+
+
+def _interrupts(
+    questions: Iterable[Interrupt],
+    visits: Iterable[Visit],
+    values: Mapping[str | None, Any],
+    items: Mapping[str, dict[str, Any]],
+) -> list[dict[str, Any]]:
+    """Questions to people, open and answered. Their id is the visit that asks."""
+    asking = {visit.number: visit for visit in visits}
+    return [
+        {
+            "id": f"v{question.visit}",
+            "step": visit.step,
+            "path": visit_path(visit.scope, visit.step, visit.round or 1),
+            "item": items.get(visit.scope),
+            "kind": question.kind,
+            "ask": question.ask,
+            "show": values.get(question.shown_digest),
+            "choices": json.loads(question.choices),
+            "form": json.loads(question.form),
+            "audience": json.loads(question.audience),
+            "deadline": moment_text(moment(question.deadline_ms)) if question.deadline_ms is not None else None,
+            "answer": json.loads(question.answer) if question.answer else None,
+            "answered_by": question.answered_by or None,
+        }
+        for question in questions
+        if (visit := asking.get(question.visit)) is not None
+    ]
 
 
 def run_error(text: str) -> dict[str, Any] | None:

@@ -1,0 +1,81 @@
+"""Messy parameters through the command line: kept exactly, or refused with the path of the value (PUB.2)."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+import yaml
+
+from tests.commands.support import DATA, manage
+from workflows.models import Plan, Run, Workflow
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+PARAMETERS = DATA / "parameters"
+
+
+@pytest.fixture
+def probe(tmp_path: Path) -> str:
+    """The probe without its map."""
+    document = yaml.safe_load((PARAMETERS / "probe.yaml").read_text(encoding="utf-8"))
+    document["steps"] = [step for step in document["steps"] if step["kind"] != "map"]
+    document["output"] = {"facts": "${ steps.facts.output }"}
+    path = tmp_path / "probe.yaml"
+    path.write_text(yaml.safe_dump(document, sort_keys=False), encoding="utf-8")
+    return str(path)
+
+
+@pytest.mark.parametrize(
+    ("file", "facts"),
+    [
+        ("01_unicode.json", {"values": 72, "depth": 2, "texts": 51, "characters": 384, "bytes": 559, "keys": 8}),
+        ("03_long_strings.json", {"values": 12, "texts": 10, "characters": 207_905, "bytes": 259_905}),
+    ],
+)
+def test_text_passes_through_byte_for_byte(probe: str, file: str, facts: dict[str, int]) -> None:
+    answer = manage("run_workflow", probe, "--input", str(PARAMETERS / file), "--json")
+    assert answer.code == 0
+    found = answer.json
+    assert {name: found["output"]["facts"][name] for name in facts} == facts
+    assert found["params"] == json.loads((PARAMETERS / file).read_text(encoding="utf-8"))
+
+
+@pytest.mark.parametrize(
+    ("file", "code", "paths"),
+    [
+        (
+            "05_nul_and_controls.json",
+            "E607",
+            ["lone_high", "lone_low", "list[0]", "nul", "nul_in_key", "swapped"],
+        ),
+        (
+            "06_big_integers.json",
+            "E606",
+            ["first_unsafe", "snowflake", "int64_max", "int64_over", "forty_digits", "negative", "list[1]"],
+        ),
+        ("07_floats.json", "E605", ["too_large", "too_small", "nan", "infinity", "minus_infinity"]),
+    ],
+)
+def test_what_cannot_be_stored_is_refused_with_every_path_and_nothing_is_written(
+    probe: str, file: str, code: str, paths: list[str]
+) -> None:
+    answer = manage("run_workflow", probe, "--input", str(PARAMETERS / file), "--json")
+    assert answer.code == 2
+    error = answer.json["error"]
+    assert error["code"] == "params.invalid"
+    assert error["message"] == f"The parameters have {len(paths)} problem(s)."
+    assert {problem["code"] for problem in error["problems"]} == {code}
+    assert sorted(problem["path"] for problem in error["problems"]) == sorted(f"payload.{path}" for path in paths)
+    assert not Run.objects.exists()
+    assert not Plan.objects.exists()
+    assert not Workflow.objects.exists()
+
+
+def test_floats_are_stored_in_their_canonical_form(probe: str, tmp_path: Path) -> None:
+    payload = '{"payload": {"one": 1.0, "minus": -0.0, "exponent": 1E5, "under": 1e-400, "list": [0.1, 2.50]}}'
+    (tmp_path / "given.json").write_text(payload)
+    answer = manage("run_workflow", probe, "--input", str(tmp_path / "given.json"), "--json")
+    stored = {"exponent": 100000, "list": [0.1, 2.5], "minus": 0, "one": 1, "under": 0}
+    assert json.dumps(answer.json["params"]["payload"], sort_keys=True) == json.dumps(stored, sort_keys=True)
