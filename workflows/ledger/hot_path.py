@@ -55,11 +55,12 @@ ROWS_PER_STATEMENT = 500
 
 @dataclass(frozen=True, slots=True)
 class Statement:
-    """``must_change``: how many rows it has to change, or the batch meets a settled attempt."""
+    """``must_change``: how many rows it has to change, or the batch meets a settled attempt, which ``attempt`` names."""
 
     sql: str
     parameters: Sequence[Any]
     must_change: int = 0
+    attempt: str = ""
 
 
 class Writer:
@@ -211,7 +212,8 @@ def updates(writer: Writer, batch: Batch) -> Iterator[Statement]:
         keys = ("run_id", "visit", "number", "epoch", "dispatch_id", "status")
         values = writer.reader(Attempt, ATTEMPT_CHANGES)(row)
         guard = (run, row.visit, row.number, batch.epoch, row.dispatch_id, "running")
-        yield Statement(writer.update_text(Attempt, ATTEMPT_CHANGES, keys), (*values, *guard), must_change=1)
+        text = writer.update_text(Attempt, ATTEMPT_CHANGES, keys)
+        yield Statement(text, (*values, *guard), must_change=1, attempt=f"v{row.visit}.{row.number}")
     for row in batch.attempts_closed:
         values = writer.reader(Attempt, ATTEMPT_CHANGES)(row)
         text = writer.update_text(Attempt, ATTEMPT_CHANGES, ("run_id", "visit", "number"))
@@ -263,7 +265,7 @@ def write(connection: BaseDatabaseWrapper, batch: Batch) -> None:
             for statement in updates(writer, batch):
                 changed = cursor.execute(statement.sql, statement.parameters).rowcount
                 if statement.must_change and changed != statement.must_change:
-                    raise Refusal("attempt.conflict", run=batch.run_id, attempt="")
+                    raise Refusal("attempt.conflict", run=batch.run_id, attempt=statement.attempt)
             for statement in inserts(writer, batch, hanging=False):
                 cursor.execute(statement.sql, statement.parameters)
             if batch.release:
