@@ -72,6 +72,11 @@ def test_required_parameters_of_another_workflow_are_needed_when_its_declaration
     assert errors_of(CALL, workflows={"deploy": {"params": listed}}) == [message]
 
 
+def test_another_workflow_that_is_itself_wrong_breaks_nothing() -> None:
+    for params in (None, "text", 5, [{}, 5, {"name": None}], {"region": "string"}):
+        assert errors_of(CALL, workflows={"deploy": {"params": params, "calls": None}}) == []
+
+
 def test_blocks_are_found_by_name() -> None:
     text = (
         "blocks: { notify: { steps: [{ id: x, kind: shell, run: x }] } }\n"

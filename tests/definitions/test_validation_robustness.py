@@ -10,6 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.definitions.mutations import DATA, mutations, small_files
+from workflows.definitions.compiler import compile_plan
+from workflows.definitions.freezing import freeze
 from workflows.definitions.kinds import KINDS, keys_of
 from workflows.definitions.source import read_source
 from workflows.definitions.validation import Known, check_document, validate
@@ -94,3 +96,15 @@ def test_checking_changes_nothing_in_the_document() -> None:
     text = (DATA / "examples" / "reference.yaml").read_bytes()
 
     assert validate(text).document == read_source(text).document
+
+
+def test_every_changed_file_without_errors_freezes_and_compiles() -> None:
+    document = read_source((DATA / "examples" / "core.yaml").read_bytes()).document
+    valid = [
+        changed
+        for _, changed in list(mutations(document))[::3]
+        if not any(problem.severity == "error" for problem in problems_of(changed))
+    ]
+
+    assert len(valid) > 40
+    assert {compile_plan(freeze(changed).document).name for changed in valid} <= {"publish_report", "text"}

@@ -66,8 +66,8 @@ def _params(described: Any) -> Iterable[tuple[str, bool | None]]:
         for name, declaration in described.items():
             yield name, is_required(declaration) if isinstance(declaration, Mapping) else None
         return
-    for entry in described:
-        if isinstance(entry, Mapping):
+    for entry in described if isinstance(described, Iterable) and not isinstance(described, str) else ():
+        if isinstance(entry, Mapping) and isinstance(entry.get("name"), str):
             yield entry["name"], is_required(entry)
-        else:
+        elif isinstance(entry, str):
             yield entry, None
