@@ -256,7 +256,7 @@ class Session:
     def lingers(self, decision: Decision) -> bool:
         """Whether to keep the lease over a short wait instead of parking."""
         until = decision.waits_until_ms
-        if decision.draft.ended or until is None or self.is_leaving():
+        if decision.draft.ended or decision.draft.state.held or until is None or self.is_leaving():
             return False
         return until - unix_ms(timezone.now()) <= self.driver.settings.linger_ms
 
