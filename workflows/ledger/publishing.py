@@ -47,6 +47,7 @@ class Publication:
     priority: int = 0
     engine_version: int = 1
     concurrency: Concurrency | None = None
+    over_limit: str = ""
     extra: Mapping[str, Any] = field(default_factory=dict)
 
 
@@ -161,6 +162,9 @@ def insert_beginning(run: Run, publication: Publication) -> None:
     scope_columns = {name: getattr(scope, name) for name in column_names(ScopeRow)}
     state = RunState(status=RunStatus.QUEUED.value)
     state_columns = {name: getattr(state, name) for name in column_names(RunState)}
+    payload = {"plan": run.plan_id, "status": str(RunStatus.QUEUED), "workflow": run.workflow_id}
+    if publication.over_limit:
+        payload["over_limit"] = publication.over_limit[:1000]
     Lease.objects.create(run=run)
     Scope.objects.create(run=run, **scope_columns)
     ScopeVars.objects.create(run=run, path="", values="{}")
@@ -171,7 +175,7 @@ def insert_beginning(run: Run, publication: Publication) -> None:
         type="run_started",
         at=publication.now,
         actor=publication.started_by,
-        payload=compact({"plan": run.plan_id, "status": str(RunStatus.QUEUED), "workflow": run.workflow_id}),
+        payload=compact(payload),
     )
     versions = {"run": state_columns, "scope": scope_columns, "scopevars": {"values": "{}"}}
     RowVersion.objects.bulk_create(

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from workflows.conf import KNOWN_ENGINE_VERSIONS, conf
+from workflows.engine import consequences
 from workflows.engine.driver import Driver, Observer, Settings
 from workflows.engine.effects import Effects
 from workflows.engine.heartbeat import Heartbeat
@@ -137,15 +138,23 @@ class Worker:
         except Refusal as refusal:
             if refusal.code == "run.terminal":
                 return 0
-            if refusal.code != "run.parked":
+            if refusal.code == "run.queued":
+                self.pause(0.2)  # in line for a slot: whoever gives one back passes it on
+                consequences.sweep(run_id)
+            elif refusal.code == "run.parked":
+                self.pause(0.05)  # the database's clock is behind this host's
+            else:
                 raise
-            self.pause(0.05)  # the database's clock is behind this host's
         except Exception:
             if failures >= self.settings.poison_limit:
                 raise
             self.pause(0.1)
             return failures + 1
         return 0
+
+    def drive_stretch(self, run_id: int) -> None:
+        """Drive a run until it ends, parks or is handed back. Raises what the driver raises."""
+        self._driver(None).drive(run_id)
 
     def _driver(self, max_visits: int | None) -> Driver:
         return Driver(

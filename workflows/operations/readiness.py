@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from workflows.definitions.plan import Plan
@@ -22,8 +22,6 @@ def refuse_unless_ready(plan: Plan) -> None:
     refusal = unsupported(plan)
     if refusal is not None:
         raise refusal
-    if plan.concurrency is not None:
-        raise Refusal("plan.unsupported_feature", feature="`concurrency`")
     autodiscover()
     functions = missing_functions(plan)
     secrets = missing_secrets(plan.secrets)
@@ -52,11 +50,10 @@ def refuse_unless_ready(plan: Plan) -> None:
     raise Refusal("plan.missing_code", missing=", ".join(names), problems=tuple(problems))
 
 
-def frozen_beside(plan: Plan) -> dict[str, Any]:
-    """What decides a run and is not in its file: the declarations of the functions it calls (PLAN.4)."""
-    called = sorted({step.options["call"] for step in plan.steps.values() if step.kind == "task"})
-    declared = {name: function.declaration for name in called if (function := registry.get(name)) is not None}
-    return {"functions": declared}
+def frozen_functions(plans: Iterable[Plan]) -> dict[str, Any]:
+    """The declarations of the functions that plans call: they decide a run and are not in its file (PLAN.4)."""
+    called = sorted({step.options["call"] for plan in plans for step in plan.steps.values() if step.kind == "task"})
+    return {name: function.declaration for name in called if (function := registry.get(name)) is not None}
 
 
 def step_paths(document: Mapping[str, Any]) -> Iterator[tuple[str, str]]:

@@ -11,15 +11,18 @@ from django.utils import timezone
 
 from workflows.conf import conf
 from workflows.definitions.compiler import compiled
-from workflows.definitions.parameters import check_parameters
+from workflows.definitions.parameters import check_parameters, for_expressions
+from workflows.engine.consequences import cancel_child
 from workflows.errors import Problem, Refusal
-from workflows.jsonvalue import store
+from workflows.expressions import BadExpression
+from workflows.jsonvalue import check_storable, store, text_of
 from workflows.ledger import reopening
 from workflows.ledger.controlling import send
-from workflows.ledger.publishing import Publication, publish
+from workflows.ledger.publishing import Concurrency, Publication, publish
 from workflows.models import Lease, Run
+from workflows.operations.children import definitions_below, frozen_children
 from workflows.operations.people import Actor
-from workflows.operations.readiness import frozen_beside, refuse_unless_ready
+from workflows.operations.readiness import frozen_functions, refuse_unless_ready
 from workflows.operations.workflows import LIBRARY, Definition, store_definition
 from workflows.statuses import ControlKind, RunStatus
 
@@ -30,7 +33,8 @@ MOST_KEY = 200
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Start:
     """A wish to start a run. ``given`` are the parameters by name; ``from_text`` names those that are text yet to be
-    converted; ``origin`` is the surface it comes from."""
+    converted; ``origin`` is the surface it comes from; ``over_limit`` is an operator's reason to start beside a full
+    concurrency key, without taking a slot."""
 
     definition: Definition
     actor: Actor
@@ -39,15 +43,18 @@ class Start:
     title: str = ""
     key: str | None = None
     origin: str = "cli"
+    over_limit: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Started:
-    """``created`` False: the key named a run that was there. ``warnings``: W601, and those of the file."""
+    """``created`` False: the key named a run that was there. ``warnings``: W601, and those of the file. ``queued``: it
+    waits in line for a slot of its concurrency key."""
 
     run_id: int
     created: bool
     warnings: tuple[Problem, ...]
+    queued: bool = False
 
 
 def start(wish: Start) -> Started:
@@ -58,11 +65,15 @@ def start(wish: Start) -> Started:
     3. The version is stored if it is new, then the run is published.
 
     Raises ``plan.unsupported_kind``, ``plan.unsupported_feature``, ``plan.missing_code``, ``params.invalid``,
-    ``input.invalid``, ``run.key_conflict``.
+    ``input.invalid``, ``run.key_conflict``, ``run.concurrency_full``; and ``workflow.not_found`` or
+    ``definition.invalid`` for a child workflow.
     """
     plan = wish.definition.plan
     _check_texts(wish)
-    refuse_unless_ready(plan)
+    below = definitions_below(plan)
+    plans = [plan, *(definition.plan for definition in below.values())]
+    for one in plans:
+        refuse_unless_ready(one)
     checked = check_parameters(plan.params, wish.given, from_text=wish.from_text)
     if checked.problems:
         raise Refusal("params.invalid", count=len(checked.problems), problems=checked.problems)
@@ -73,7 +84,7 @@ def start(wish: Start) -> Started:
         Publication(
             plan_id=stored.plan_id,
             params=store(checked.values),
-            frozen=frozen_beside(plan),
+            frozen={"functions": frozen_functions(plans), "children": frozen_children(below)},
             first_step=plan.main.first,
             started_by=wish.actor.name,
             commit_id=uuid.uuid4().hex,
@@ -82,11 +93,43 @@ def start(wish: Start) -> Started:
             origin=wish.origin,
             key=wish.key,
             engine_version=conf().engine_version,
+            concurrency=None if wish.over_limit else _concurrency(wish, checked.values),
+            over_limit=wish.over_limit or "",
         )
     )
+    if published.oldest is not None and plan.concurrency is not None and plan.concurrency.when_full == "cancel_oldest":
+        _give_way(published.oldest, wish.actor)
     return Started(
-        run_id=published.run_id, created=published.created, warnings=(*definition.warnings, *checked.warnings)
+        run_id=published.run_id,
+        created=published.created,
+        warnings=(*definition.warnings, *checked.warnings),
+        queued=published.queued,
     )
+
+
+def _concurrency(wish: Start, values: Mapping[str, Any]) -> Concurrency | None:
+    """The evaluated concurrency of the plan. Raises ``input.invalid`` when its key cannot be computed."""
+    plan = wish.definition.plan
+    if plan.concurrency is None:
+        return None
+    names = {
+        "params": for_expressions(plan.params, values),
+        "run": {"workflow": plan.name, "started_by": wish.actor.name},
+    }
+    try:
+        key = text_of(plan.concurrency.key.evaluate(names))
+    except (BadExpression, ValueError) as error:
+        raise Refusal("input.invalid", reason=f"The concurrency key cannot be computed: {error}") from None
+    return Concurrency(key=key, max=plan.concurrency.max, when_full=plan.concurrency.when_full)
+
+
+def _give_way(oldest: int, actor: Actor) -> None:
+    """``cancel_oldest``: the oldest holder is cancelled; the new run is first in line."""
+    try:
+        cancel(oldest, actor=actor, reason="a newer run takes its slot", request_id=f"newer:{uuid.uuid4().hex}")
+    except Refusal as refusal:
+        if refusal.code != "run.terminal":
+            raise
 
 
 def _check_texts(wish: Start) -> None:
@@ -112,7 +155,54 @@ def cancel(run_id: int, *, actor: Actor, reason: str = "", request_id: str | Non
         sender=actor.recorded,
         now=timezone.now(),
     )
+    for child in live_below(run_id):
+        cancel_child(child)
     return accepted.new
+
+
+def live_below(run_id: int) -> list[int]:
+    """The live child runs of a run at any depth, detached ones left out."""
+    found, level = [], [run_id]
+    while level:
+        children = Run.objects.live().filter(parent_run__in=level, root_run__isnull=False)
+        level = list(children.values_list("pk", flat=True))
+        found.extend(level)
+    return found
+
+
+def signal(run_id: int, name: str, payload: Any, *, actor: Actor, request_id: str | None = None) -> bool:
+    """Send a signal to a run; it stays pending until a wait for it consumes it. True when that is new.
+
+    Raises ``run.not_found``, ``run.terminal``, ``control.conflict``, ``control.too_many``, ``input.invalid``.
+    """
+    problems = check_storable(payload, "payload")
+    if problems:
+        raise Refusal("input.invalid", reason=problems[0].message, problems=tuple(problems))
+    return send(
+        run_id=run_id,
+        kind=ControlKind.SIGNAL,
+        payload={"name": name, "payload": payload},
+        request_id=request_id or uuid.uuid4().hex,
+        sender=actor.recorded,
+        now=timezone.now(),
+    ).new
+
+
+def pause(run_id: int, *, actor: Actor, reason: str = "") -> bool:
+    """Hold a run: what runs settles, nothing new starts, deadlines of people go on. False when it is held already.
+
+    Raises ``run.not_found``, ``run.terminal``.
+    """
+    if _run(run_id).held:
+        return False
+    return send(
+        run_id=run_id,
+        kind=ControlKind.PAUSE,
+        payload={"reason": reason} if reason else {},
+        request_id=uuid.uuid4().hex,
+        sender=actor.recorded,
+        now=timezone.now(),
+    ).new
 
 
 def ends_without_steps(run_id: int) -> bool:

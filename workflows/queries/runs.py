@@ -13,7 +13,7 @@ from workflows.clock import moment
 from workflows.engine.draft import visit_path
 from workflows.errors import Refusal
 from workflows.models import Attempt, Interrupt, Payload, Run, Scope, Visit
-from workflows.statuses import LIVE_STATUSES, ScopeKind, VisitStatus
+from workflows.statuses import LIVE_STATUSES, RunStatus, ScopeKind, VisitStatus
 
 #: Runs that a list shows unless it is asked for another number.
 USUAL_LENGTH = 20
@@ -223,3 +223,10 @@ def run_result(run_id: int) -> dict[str, Any]:
         "started_at": moment_text(run.started_at),
         "ended_at": moment_text(run.ended_at),
     }
+
+
+def live_runs() -> int:
+    """How many runs can go on by themselves now or after a while."""
+    waiting = Run.objects.filter(status=RunStatus.WAITING, wake_at_ms__isnull=False)
+    going = Run.objects.filter(status__in=[RunStatus.QUEUED, RunStatus.RUNNING])
+    return waiting.count() + going.count() + Run.objects.runnable().count()

@@ -18,6 +18,7 @@ from workflows.management.progress import PlainView, SilentView
 from workflows.management.results import result_lines
 from workflows.management.stopping import Stopping
 from workflows.management.targets import is_file, run_id
+from workflows.operations.crew import drive_tree
 from workflows.operations.driving import Worker
 from workflows.operations.people import shell_actor
 from workflows.operations.runs import Start, start
@@ -44,6 +45,11 @@ class Command(WaypostCommand):
         parser.add_argument("--input", metavar="FILE", help="a JSON file with parameters, - for standard input")
         parser.add_argument("--key", help="idempotency key: a second start with the same key is the same run")
         parser.add_argument("--as", dest="person", metavar="USER", help="the user who starts the run")
+        parser.add_argument(
+            "--over-limit",
+            metavar="REASON",
+            help="start beside a full concurrency key without taking a slot; the reason is recorded",
+        )
         parser.add_argument("--title", default="", help="a title for the run")
         parser.add_argument(
             "--max-steps", type=_positive, metavar="N", help="hand the run back after N visits of steps"
@@ -69,6 +75,7 @@ class Command(WaypostCommand):
                 from_text=given.from_text,
                 title=options["title"],
                 key=options["key"],
+                over_limit=options["over_limit"],
             )
         )
         for warning in started.warnings:
@@ -105,7 +112,7 @@ class Command(WaypostCommand):
             worker = Worker(stopping=stopping.is_stopping, pause=stopping.pause, observer=view)
             stopping.end_effects = worker.stop_effects
             try:
-                standing = worker.drive(number, max_visits=options["max_steps"])
+                standing = drive_tree(worker, number, max_visits=options["max_steps"])
             finally:
                 view.close()
                 worker.close()

@@ -1,0 +1,144 @@
+"""Answering: who may say what to an open question, checked before it is stored (BEHAVIOURS INT)."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from django.contrib.auth import get_user_model
+from django.utils import timezone
+
+from workflows.definitions.parameters import check_parameters
+from workflows.errors import Problem, Refusal
+from workflows.jsonvalue import check_storable
+from workflows.ledger.answering import Answered, Reply
+from workflows.ledger.answering import answer as store_answer
+from workflows.models import Interrupt, Run
+from workflows.operations.people import Actor
+from workflows.statuses import InterruptKind, InterruptStatus
+
+MOST_COMMENT = 20_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wish:
+    """What a person wants to say: ``decision`` approved, rejected, or the name of a choice; None where the question
+    has neither. ``from_text`` names the fields that are text yet to be converted."""
+
+    decision: str | None = None
+    fields: Mapping[str, Any] = field(default_factory=dict)
+    from_text: Collection[str] = ()
+    comment: str = ""
+
+
+def answer(run_id: int, visit: int | None, wish: Wish, *, actor: Actor) -> Answered:
+    """Answer a question of a run; ``visit`` None takes its only open one.
+
+    1. The question is found, and the person may answer it: audience, ``not_by`` (superusers are not exempt).
+    2. Decision and fields are checked against the question; all problems are reported, and it stays open.
+    3. The answer is stored; the driver takes the run on from there.
+
+    Raises ``run.not_found``, ``interrupt.not_found``, ``interrupt.ambiguous``, ``interrupt.not_allowed``,
+    ``interrupt.invalid``, and what ``ledger.answering.answer`` loses with.
+    """
+    run = Run.objects.filter(pk=run_id).first()
+    if run is None:
+        raise Refusal("run.not_found", run=run_id)
+    question = find_question(run, visit)
+    refuse_unless_allowed(run, question, actor.name)
+    decision, fields = checked(question, wish)
+    return store_answer(
+        run_id=run_id,
+        visit=question.visit,
+        reply=Reply(
+            voter=actor.name,
+            recorded_by=actor.recorded,
+            decision=decision,
+            fields=fields,
+            comment=wish.comment,
+            shown_digest=question.shown_digest,
+        ),
+        now=timezone.now(),
+    )
+
+
+def find_question(run: Run, visit: int | None) -> Interrupt:
+    """The question of a visit, or the only open one."""
+    questions = Interrupt.objects.filter(run=run)
+    if visit is not None:
+        question: Interrupt | None = questions.filter(visit=visit).order_by("-attempt").first()
+        if question is None:
+            raise Refusal("interrupt.not_found", run=run.pk, interrupt=f" v{visit}")
+        return question
+    opened = list(questions.filter(status=InterruptStatus.OPEN).order_by("visit")[:11])
+    if not opened:
+        raise Refusal("interrupt.not_found", run=run.pk, interrupt="")
+    if len(opened) > 1:
+        choices = ", ".join(f"v{one.visit}" for one in opened[:10])
+        count = questions.filter(status=InterruptStatus.OPEN).count()
+        raise Refusal("interrupt.ambiguous", run=run.pk, count=count, choices=choices)
+    return opened[0]
+
+
+def refuse_unless_allowed(run: Run, question: Interrupt, person: str) -> None:
+    """Audience and exclusions are about the person, not about a role."""
+    name = f"v{question.visit}"
+    excluded = named(json.loads(question.not_by), run)
+    if person in excluded:
+        reason = "whoever is named in `not_by` may not decide"
+        raise Refusal("interrupt.not_allowed", run=run.pk, interrupt=name, who=person, reason=reason)
+    audience = json.loads(question.audience)
+    users, groups = named(audience.get("users", []), run), set(audience.get("groups", []))
+    if not audience or person in users or groups & groups_of(person):
+        return
+    asked = [*sorted(users), *(f"group {group}" for group in sorted(groups))]
+    reason = f"it is for {', '.join(asked)}" if asked else "it is for nobody"
+    raise Refusal("interrupt.not_allowed", run=run.pk, interrupt=name, who=person, reason=reason)
+
+
+def named(people: list[str], run: Run) -> set[str]:
+    """Names, with ``requester`` as whoever started the run."""
+    return {run.started_by if person == "requester" else person for person in people}
+
+
+def groups_of(person: str) -> set[str]:
+    users = get_user_model()._default_manager.filter(username=person, is_active=True)
+    return set(users.filter(groups__name__isnull=False).values_list("groups__name", flat=True))
+
+
+def checked(question: Interrupt, wish: Wish) -> tuple[str, dict[str, Any]]:
+    """Decision and fields as they will be stored. Raises ``interrupt.invalid`` with a problem per field."""
+    problems: list[Problem] = []
+    decision = _decision(question, wish.decision, problems)
+    form = json.loads(question.form)
+    result = check_parameters(form, wish.fields, from_text=wish.from_text)
+    needs_form = decision != "rejected"
+    problems += [problem for problem in result.problems if needs_form or problem.code != "E601"]
+    problems += check_storable(wish.comment, "comment")
+    if len(wish.comment) > MOST_COMMENT:
+        message = f"The comment has {len(wish.comment)} characters; the limit is {MOST_COMMENT}."
+        problems.append(Problem(code="E613", path="comment", message=message))
+    if problems:
+        raise Refusal("interrupt.invalid", count=len(problems), problems=tuple(problems))
+    return decision, dict(result.values)
+
+
+def _decision(question: Interrupt, wanted: str | None, problems: list[Problem]) -> str:
+    if question.kind == InterruptKind.APPROVAL:
+        allowed = ["approved", "rejected"]
+        hint = "Approve or reject it."
+    else:
+        allowed = [choice["name"] for choice in json.loads(question.choices)]
+        hint = f"Choices: {', '.join(allowed)}."
+    if not allowed:
+        if wanted is not None:
+            message = "This question has no choices."
+            problems.append(Problem(code="E604", path="choice", message=message, hint="Fill in its fields."))
+        return "answered"
+    if wanted not in allowed:
+        said = f'it is "{wanted}"' if wanted else "nothing was chosen"
+        message = f"The answer must be one of {', '.join(allowed)}; {said}."
+        problems.append(Problem(code="E604", path="choice", message=message, hint=hint))
+    return wanted or ""
