@@ -15,8 +15,7 @@ from workflows.definitions.parameters import for_expressions
 from workflows.engine import scheduler
 from workflows.engine.contract import Kinds, Result
 from workflows.engine.draft import Admission
-from workflows.engine.driver import read_plan
-from workflows.engine.memory import Memory, identity_of
+from workflows.engine.memory import Memory, identity_of, read_plan
 from workflows.engine.scheduler import Decision
 from workflows.ledger import leases
 from workflows.ledger.advance import advance
@@ -48,12 +47,12 @@ class Hand:
     ) -> None:
         identity, run = identity_of(run_id)
         self.run_id = run_id
-        self.plan = read_plan(run)
+        self.plan = read_plan(run.plan)
         self.grant = leases.acquire(
             run_id=run_id, owner=owner, ttl_ms=TTL_MS, engine_versions=ENGINE_VERSIONS, now=at_ms
         )
         identity = replace(identity, params=for_expressions(self.plan.params, identity.params))
-        self.memory = Memory(identity, epoch=self.grant.epoch, worker=owner)
+        self.memory = Memory(identity, epoch=self.grant.epoch, worker=owner, takes_slot=bool(run.concurrency_max))
         self.kinds = kinds or kinds_with()
         self.write = write
         self.now = now
@@ -69,12 +68,13 @@ class Hand:
 
     def decide(self, results: Mapping[str, Result] | None = None, **more: Any) -> Decision:
         """A decision that is not written. ``results`` by attempt: ``{"v1.1": …}``."""
+        messages = more.pop("messages", None)
         return scheduler.decide(
             self.plan,
             self.memory,
             self.kinds,
             results={key_of(name): result for name, result in (results or {}).items()},
-            messages=self.memory.pending_controls(),
+            messages=self.memory.pending_controls() if messages is None else messages,
             now=self.now,
             new_id=self.new_id,
             first=self.first,

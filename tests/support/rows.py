@@ -38,8 +38,13 @@ def run_rows(run_id: int, *, but: Iterable[str] = ()) -> dict[str, list[dict[str
             rows = model._default_manager.all()
         else:
             continue
-        found[model.__name__] = sorted((dict(row) for row in rows.values(*names)), key=repr)
+        found[model.__name__] = sorted((_comparable(row) for row in rows.values(*names)), key=repr)
     return found
+
+
+def _comparable(row: dict[str, Any]) -> dict[str, Any]:
+    # the moment of a takeover is the database's, whatever moment the test is at
+    return {**row, "at": None} if row.get("type") == "lease_recovered" else row
 
 
 def events_of(run_id: int) -> list[str]:
