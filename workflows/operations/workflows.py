@@ -105,11 +105,10 @@ def _is_news(workflow: Workflow | None, hash_: str) -> bool:
 def _suggestion(name: str) -> str:
     """What to do about an unknown name; names that cannot be run here are not suggested."""
     names = set(Workflow.objects.filter(current__isnull=False).values_list("name", flat=True))
-    in_library = library_file(name) is not None
     if connection.vendor == "sqlite":
         names |= set(library_files())
-    elif in_library:
-        return f"The library has a file of this name; publish it with `workflows publish {name}`."
+    elif (file := library_file(name)) is not None:
+        return f"The library has a file of this name; publish it with `workflows publish {file.path}`."
     similar = closest(name, sorted(names))
     if similar is not None:
         return f'Did you mean "{similar}"?'
