@@ -60,8 +60,15 @@ def start(draft: Draft, scope: ScopeRow, step: StepPlan, visit: VisitRow, child:
         phase=ScopePhase.WAITING.value,
         visit=visit.number,
         waits_for=WaitsFor.CHILD.value,
-        wake_at_ms=None if child.timeout_ms is None else draft.now_ms + child.timeout_ms,
+        wake_at_ms=_wake_at_ms(draft, child),
     )
+
+
+def _wake_at_ms(draft: Draft, child: Child) -> int | None:
+    """A detached child is only started: its visit ends as soon as it is published."""
+    if child.detach:
+        return draft.now_ms
+    return None if child.timeout_ms is None else draft.now_ms + child.timeout_ms
 
 
 def _publication(draft: Draft, frozen: dict[str, Any], plan: Plan, params: dict[str, Any]) -> Publication:

@@ -86,6 +86,8 @@ def start_items(draft: Draft, visit: VisitRow, keys: Sequence[str] | None = None
         scope = draft.scopes[visit.scope]
         if scope.stopping or counts.started >= fanout.total or counts.live >= places:
             return
+        if stop_after(draft, step, visit) is not None:  # an item may have failed at its very start
+            return
         if over_map_budget(draft, step, visit):
             draft.change_scope(scope, stopping=Stopping.OVER_BUDGET.value)
             return

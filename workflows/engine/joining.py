@@ -38,9 +38,11 @@ def time_out(draft: Draft, scope: ScopeRow) -> None:
 def join_items(draft: Draft, scope: ScopeRow, visit: VisitRow) -> None:
     step = draft.plan.steps[visit.step]
     reason = fanning.stop_after(draft, step, visit)
-    if reason is not None and not scope.stopping:
+    if reason is not None and overrides(reason, scope.stopping):
         scope = draft.change_scope(scope, stopping=reason.value)
         if reason in fanning.CANCELLING:
+            # it is decided, so its timeout has nothing to say any more
+            scope = draft.change_scope(scope, wake_at_ms=None)
             stopping.stop(draft, fanning.scopes_below(draft, visit.number))
     fanning.start_items(draft, visit)
     scope = draft.scopes[visit.scope]
@@ -61,6 +63,11 @@ def join_items(draft: Draft, scope: ScopeRow, visit: VisitRow) -> None:
     settling.finish(
         draft, scope, step, visit, outcome=outcome, output_digest=output, detail_digest=detail, failure=failure
     )
+
+
+def overrides(reason: Stopping, stopping: str) -> bool:
+    """Whether a decided join changes why items end: nothing was said before, or only that no new ones start."""
+    return not stopping or (reason is Stopping.SUCCEEDED and stopping == Stopping.OVER_BUDGET)
 
 
 def join_block(draft: Draft, scope: ScopeRow, visit: VisitRow) -> None:

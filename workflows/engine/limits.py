@@ -28,8 +28,8 @@ def stand_in_line(draft: Draft, scope: ScopeRow, step: StepPlan) -> None:
 
 
 def give_back(draft: Draft, scope: ScopeRow, step: StepPlan) -> None:
-    """Free the place of a scope, or its place in line, with this decision."""
-    if step.limit is not None:
+    """Free the place of a scope, or its place in line, with this decision; nothing happens when it has none."""
+    if step.limit is not None and draft.facts.place(scope.path):
         draft.slots_freed[scope.path] = step.limit["group"]
 
 

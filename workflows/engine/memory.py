@@ -44,7 +44,7 @@ from workflows.models import (
     Visit,
 )
 from workflows.models import Plan as PlanModel
-from workflows.statuses import ScopePhase, SlotKind, VisitStatus, WaitsFor
+from workflows.statuses import ScopePhase, SlotKind, VisitStatus
 
 #: Bytes of payload text whose decoded values are kept.
 CACHE_BYTES = 64 * 1024 * 1024
@@ -134,11 +134,9 @@ class Memory:
             self._fanouts = {row["visit"]: FanoutRow(**row) for row in rows}
             self._counts = {visit: self._count(visit) for visit in self._fanouts}
         self._children: dict[str, ChildRow] = {}
-        self._places: dict[str, str] = {}
+        self._places: dict[str, str] | None = None
         if "workflow" in kinds:
             self.load_children()
-        if any(scope.waits_for == WaitsFor.SLOT for scope in self._scopes.values()):
-            self.load_places()
         if kinds & {"approval", "question"}:
             rows = Interrupt.objects.filter(run_id=run_id, visit__in=numbers).order_by("attempt")
             self._interrupts = {row["visit"]: InterruptRow(**row) for row in rows.values(*column_names(InterruptRow))}
@@ -151,10 +149,10 @@ class Memory:
         for run_id, key, status, error, output in rows.values_list(*columns):
             self._children[key] = ChildRow(run_id=run_id, status=status, error=error, output_digest=output)
 
-    def load_places(self) -> None:
+    def _read_places(self) -> dict[str, str]:
         """The limit slots of this run and its places in line."""
         rows = Slot.objects.filter(run_id=self.identity.id, kind=SlotKind.LIMIT).values_list("scope", "number")
-        self._places = {scope: "waiting" if number is None else "given" for scope, number in rows}
+        return {scope: "waiting" if number is None else "given" for scope, number in rows}
 
     def _count(self, visit: int) -> FanoutCounts:
         scopes = Scope.objects.filter(run_id=self.identity.id, parent_visit=visit)
@@ -233,6 +231,8 @@ class Memory:
         return self._children.get(dispatch_id)
 
     def place(self, scope: str) -> str:
+        if self._places is None:  # only steps with a limit ask
+            self._places = self._read_places()
         return self._places.get(scope, "")
 
     def plan(self, plan_id: int) -> Plan:
@@ -290,11 +290,16 @@ class Memory:
         self._fanouts.update(draft.fanouts)
         self._counts.update(draft.fanout_counts)
         self._interrupts.update(draft.interrupts)
-        self._below.clear()
+        for visit, made in self._below.items():
+            row = self._open[visit]
+            prefix = f"{visit_path(row.scope, row.step, row.round or 1)}["
+            new = sum(1 for number in draft.visits_new if draft.visit_rows[number].scope.startswith(prefix))
+            self._below[visit] = made + new
         self._gate = list(draft.gated)
-        for path in draft.slots_freed:
-            self._places.pop(path, None)
-        self._places.update(dict.fromkeys(draft.slots_wanted, "waiting"))
+        if self._places is not None:
+            for path in draft.slots_freed:
+                self._places.pop(path, None)
+            self._places.update(dict.fromkeys(draft.slots_wanted, "waiting"))
         if draft.children:
             self._open.update({n: v for n, v in draft.visit_rows.items() if v.status == VisitStatus.OPEN})
             self.load_children()
@@ -307,6 +312,7 @@ class Memory:
             if row.status != VisitStatus.OPEN:
                 self._fanouts.pop(number, None)
                 self._counts.pop(number, None)
+                self._below.pop(number, None)
                 self._interrupts.pop(number, None)
 
     def _forget_scope(self, path: str) -> None:

@@ -143,6 +143,8 @@ def poison(draft: Draft, crashes: int) -> None:
     root = draft.scopes[""]
     error = closing.ListFailure(code="run.poisoned", step=root.step or None, message=message, visit=root.visit)
     for scope in draft.live_scopes():
+        if scope.step:
+            limits.give_back(draft, scope, draft.plan.steps[scope.step])
         if scope.visit is not None:
             give_up(draft, draft.visit(scope.visit), Failure(code="run.poisoned", message=message))
         if scope.path:

@@ -61,6 +61,7 @@ def conclude(draft: Draft, scope: ScopeRow, visit: VisitRow, attempt: AttemptRow
             access=visit.access,
             counts=visit.retries,
             seed=f"{draft.facts.identity.id}:{visit.number}:{attempt.number}",
+            at_least_ms=result.retry_after_ms or 0,
         )
     if retry is None:
         finish(
@@ -154,6 +155,7 @@ def leave(
     routed: bool = True,
 ) -> None:
     """Follow the route of an outcome. ``routed`` False: the list ends here whatever ``next`` says."""
+    limits.give_back(draft, scope, step)
     target = step.route(outcome) if routed else FAIL
     scope = draft.change_scope(
         scope,
@@ -215,14 +217,12 @@ def close_question(draft: Draft, visit: VisitRow, status: InterruptStatus) -> No
     """Close the open question of a visit and its paused attempt (a child's too), if there is one."""
     question = draft.interrupt(visit.number)
     attempts = draft.attempts(visit.number)
-    if attempts and attempts[-1].status == AttemptStatus.PAUSED and question is None:
-        draft.close_attempt(attempts[-1], status=AttemptStatus.CANCELLED.value, outcome="cancelled")
-    if question is None or question.status != InterruptStatus.OPEN:
-        return
-    draft.interrupts[visit.number] = replace(question, status=status.value, revision_settled=draft.revision)
-    attempt = attempts[-1]
-    outcome = "expired" if status == InterruptStatus.EXPIRED else "cancelled"
-    draft.close_attempt(attempt, status=AttemptStatus.CANCELLED.value, outcome=outcome)
+    if question is not None and question.status == InterruptStatus.OPEN:
+        draft.interrupts[visit.number] = replace(question, status=status.value, revision_settled=draft.revision)
+    if attempts and attempts[-1].status == AttemptStatus.PAUSED:
+        # also that of a question which was answered too late to be used
+        outcome = "expired" if status == InterruptStatus.EXPIRED else "cancelled"
+        draft.close_attempt(attempts[-1], status=AttemptStatus.CANCELLED.value, outcome=outcome)
 
 
 def decode_error(text: str) -> dict[str, Any]:

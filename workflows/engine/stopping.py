@@ -25,7 +25,7 @@ def stop_scope(draft: Draft, scope: ScopeRow) -> None:
         draft.change_scope(scope, stopping=Stopping.CANCELLED.value, wake_at_ms=None)
         draft.pending_joins.append(scope.visit)
     elif scope.visit is None:
-        if scope.waits_for == WaitsFor.SLOT:
+        if scope.step:
             limits.give_back(draft, scope, draft.plan.steps[scope.step])
         closing.end_cancelled(draft, scope)
     else:
