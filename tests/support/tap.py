@@ -50,9 +50,15 @@ class _Cursor:
 
 
 class _Connection:
-    def __init__(self, real: Any, on_statement: OnStatement) -> None:
+    def __init__(self, real: Any, on_statement: OnStatement, on_commit: Callable[[], None] | None) -> None:
         object.__setattr__(self, "_real", real)
         object.__setattr__(self, "_on_statement", on_statement)
+        object.__setattr__(self, "_on_commit", on_commit)
+
+    def commit(self) -> None:
+        if self._on_commit is not None:
+            self._on_commit()
+        self._real.commit()
 
     def cursor(self, *words: Any, **options: Any) -> Any:
         return _Cursor(self._real.cursor(*words, **options), self._on_statement)
@@ -65,11 +71,14 @@ class _Connection:
 
 
 @contextmanager
-def tap(on_statement: OnStatement) -> Iterator[None]:
-    """Call ``on_statement`` with the text of every statement that this thread's connection is about to send."""
+def tap(on_statement: OnStatement, *, on_commit: Callable[[], None] | None = None) -> Iterator[None]:
+    """Call ``on_statement`` with the text of every statement that this thread's connection is about to send.
+
+    ``on_commit`` is called before a COMMIT and must not raise: Django would think that the transaction goes on.
+    """
     connection.ensure_connection()
     real = connection.connection
-    connection.connection = _Connection(real, on_statement)
+    connection.connection = _Connection(real, on_statement, on_commit)
     try:
         yield
     finally:
