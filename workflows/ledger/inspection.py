@@ -127,7 +127,8 @@ def _attempts(rows: _Rows) -> Iterator[str]:
         elif visits[number].attempts > len(attempts):
             yield f"v{number} counts {visits[number].attempts} tries, but has {len(attempts)} attempts"
         if len(running) != (1 if number in in_effect else 0):
-            yield f"v{number} has the running attempts {running}, and {number in in_effect=}"
+            at_work = "is" if number in in_effect else "is not"
+            yield f"v{number} {at_work} in effect and has the running attempts {running}"
     for lonely in in_effect - set(by_visit):
         yield f"v{lonely} is in effect without an attempt"
 
