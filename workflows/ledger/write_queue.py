@@ -8,8 +8,8 @@ them waits for seconds. So a ledger transaction takes its turn here before ``BEG
   sits. Who leaves the desk and wants it again must queue at the door behind who waits there.
 
 The queue gives fairness, never safety. A process that finds the door or the desk taken for too long goes on to SQLite's
-own lock, so one that was stopped while it waited cannot hold up the others. The desk's file holds process id and start
-time of the last writer; ``store.contended`` names it.
+own lock, so one that was stopped while it waited cannot hold up the others; one that was stopped at the desk is waited
+for once. The desk's file holds process id and start time of the last writer; ``store.contended`` names it.
 """
 
 from __future__ import annotations
@@ -90,6 +90,7 @@ class WriteQueue:
         self._door: int | None = None
         self._desk: int | None = None
         self._seated = False
+        self._stuck: bytes | None = None
         self._record = f"{os.getpid()} {_process_started_at()}".ljust(_RECORD_LENGTH - 1).encode() + b"\n"
 
     def enter(self, timeout_s: float) -> None:
@@ -115,6 +116,8 @@ class WriteQueue:
             self._open_files()
         assert self._door is not None
         assert self._desk is not None
+        if self._stuck is not None and self._stuck == self._last_record():
+            patience_s = 0.0  # it did not leave within the patience before
         deadline = time.monotonic() + patience_s
         if not _lock_until(self._door, deadline):
             return
@@ -122,8 +125,13 @@ class WriteQueue:
             self._seated = _lock_until(self._desk, deadline)
         finally:
             fcntl.flock(self._door, fcntl.LOCK_UN)
+        self._stuck = None if self._seated else self._last_record()
         if self._seated:
             os.pwrite(self._desk, self._record, 0)
+
+    def _last_record(self) -> bytes:
+        assert self._desk is not None
+        return os.pread(self._desk, _RECORD_LENGTH, 0)
 
     def _open_files(self) -> None:
         assert self._path is not None
