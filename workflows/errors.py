@@ -268,6 +268,9 @@ FAILURES: dict[str, FailureRule] = {
     "rejected": FailureRule(outcome="rejected"),
     "routed_to_fail": FailureRule(),
     "run.poisoned": FailureRule(),
+    # refusals of the ledger that a step meets
+    "run.too_deep": FailureRule(),
+    "run.too_many_children": FailureRule(),
 }
 
 
