@@ -40,6 +40,7 @@ class RunIdentity:
     params: Mapping[str, Any]
     frozen: Mapping[str, Any]
     engine_version: int = 1
+    depth: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -289,6 +290,10 @@ class Facts(Protocol):
 
     def child(self, dispatch_id: str) -> ChildRow | None:
         """The child run of an attempt; None while it has not been published."""
+        ...
+
+    def count_children(self) -> int:
+        """How many child runs there are."""
         ...
 
     def place(self, scope: str) -> str:

@@ -8,11 +8,12 @@ from __future__ import annotations
 import json
 import random
 from collections.abc import Callable, Iterable, Mapping
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from tests.support.hand import Hand, expire
 from tests.support.kinds import kinds_with, ok
+from workflows.clock import unix_ms
 from workflows.engine import consequences
 from workflows.engine.contract import Kinds, Result
 from workflows.engine.draft import Admission
@@ -45,16 +46,22 @@ class Player:
         self.kinds = kinds or kinds_with()
         self.order = order
         self.takeover = takeover
-        self.now = now or datetime.now(UTC)
+        self._now = now or datetime.now(UTC)
         self.most = 0
         self.started: list[tuple[str, str]] = []
         self.decisions = 0
         self.hand = self.take()
 
     def take(self) -> Hand:
-        hand = Hand(self.run_id, kinds=self.kinds, now=self.now, owner=f"player {random.random()}")
+        """The run's lease for another driver, at the moment of this one."""
+        at_ms = max(unix_ms(datetime.now(UTC)) + 1_000, unix_ms(self._now))
+        hand = Hand(self.run_id, kinds=self.kinds, now=self._now, owner=f"player {random.random()}", at_ms=at_ms)
         hand.memory.takes_slot = bool(Run.objects.get(pk=self.run_id).concurrency_max)
         return hand
+
+    def pass_time(self, milliseconds: int) -> None:
+        self._now += timedelta(milliseconds=milliseconds)
+        self.hand.now = self._now
 
     # ---- one move at a time -----------------------------------------------------------------------------------------
 

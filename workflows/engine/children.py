@@ -14,10 +14,10 @@ from workflows.definitions.plan import Plan, StepPlan
 from workflows.engine import settling
 from workflows.engine.contract import Child, Result
 from workflows.engine.draft import Draft, failure_text
-from workflows.errors import Failure
+from workflows.errors import Failure, Refusal
 from workflows.facts import AttemptRow, ChildRow, ScopeRow, VisitRow
 from workflows.jsonvalue import NotStorable, store
-from workflows.ledger.children import ChildPublication
+from workflows.ledger.children import DEEPEST, MOST_CHILDREN, ChildPublication
 from workflows.ledger.publishing import Publication
 from workflows.statuses import AttemptStatus, RunStatus, ScopePhase, WaitsFor
 
@@ -27,9 +27,11 @@ def start(draft: Draft, scope: ScopeRow, step: StepPlan, visit: VisitRow, child:
     frozen = draft.facts.identity.frozen["children"][child.ref]
     plan = draft.facts.plan(frozen["plan"])
     checked = check_parameters(plan.params, child.params)
+    failure = beyond_bounds(draft)
     if checked.problems:
         message = "; ".join(problem.message for problem in checked.problems[:3])
         failure = Failure(code="bad_expression", message=f'The parameters of "{child.ref}" do not fit: {message}')
+    if failure is not None:
         settling.finish(draft, scope, step, visit, outcome="failed", failure=failure)
         return
     attempts = draft.attempts(visit.number)
@@ -62,6 +64,18 @@ def start(draft: Draft, scope: ScopeRow, step: StepPlan, visit: VisitRow, child:
         waits_for=WaitsFor.CHILD.value,
         wake_at_ms=_wake_at_ms(draft, child),
     )
+
+
+def beyond_bounds(draft: Draft) -> Failure | None:
+    """Why a run may have no further child: a run may not start itself without bound (PUB.9)."""
+    identity = draft.facts.identity
+    if identity.depth + 1 > DEEPEST:
+        refusal = Refusal("run.too_deep", run=identity.id, limit=DEEPEST)
+    elif draft.visit_count > MOST_CHILDREN and draft.facts.count_children() + len(draft.children) >= MOST_CHILDREN:
+        refusal = Refusal("run.too_many_children", run=identity.id, limit=MOST_CHILDREN)
+    else:
+        return None
+    return Failure(code=refusal.code, message=refusal.message)
 
 
 def _wake_at_ms(draft: Draft, child: Child) -> int | None:
@@ -146,7 +160,9 @@ def expire(draft: Draft, scope: ScopeRow) -> None:
 
 def stop_child(draft: Draft, scope: ScopeRow) -> None:
     """Have the child of a scope cancelled once this is committed."""
-    child = child_of(draft, scope)
     assert scope.visit is not None
-    if child is not None and not draft.plan.steps[draft.visit(scope.visit).step].options["detach"]:
+    child = child_of(draft, scope)
+    if child is None:  # what this very decision would have published is not
+        draft.children = [one for one in draft.children if one.visit != scope.visit]
+    elif not draft.plan.steps[draft.visit(scope.visit).step].options["detach"]:
         draft.child_cancels.append(child.run_id)

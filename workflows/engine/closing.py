@@ -100,13 +100,14 @@ def end_list(
 
 def end_body(draft: Draft, scope: ScopeRow, failure: ListFailure | None, end: EndBody | None) -> None:
     """The end of an item, a branch or a block."""
+    error = failure.as_json() if failure else None
+    if end is None or not end.replaces or error is not None:
+        fanning.end_scope(draft, scope, failure=error)
+        return
     try:
-        if end is not None and end.replaces:
-            scope = draft.change_scope(scope, output_digest=draft.keep(end.output, limit=RUN_OUTPUT_LIMIT))
-        error = failure.as_json() if failure else None
+        fanning.end_scope_as(draft, scope, "ok", output_digest=draft.keep(end.output, limit=RUN_OUTPUT_LIMIT))
     except NotStorable as problem:
-        error = fanning.scope_failure(problem.code, None, problem.message)
-    fanning.end_scope(draft, scope, failure=error)
+        fanning.end_scope(draft, scope, failure=fanning.scope_failure(problem.code, None, problem.message))
 
 
 def end_cancelled(draft: Draft, scope: ScopeRow) -> None:

@@ -366,8 +366,8 @@ class Draft:
             variables=self._variable_texts(new=False),
             variables_new=self._variable_texts(new=True),
             fanouts=tuple(self.fanouts.values()),
-            interrupts_new=tuple(row for row in self.interrupts.values() if row.status == "open"),
-            interrupts_closed=tuple(row for row in self.interrupts.values() if row.status != "open"),
+            interrupts_new=tuple(row for row in self.interrupts.values() if self._is_new(row)),
+            interrupts_closed=tuple(row for row in self.interrupts.values() if not self._is_new(row)),
             events=tuple(self.events),
             versions=tuple(
                 VersionRow(revision=revision, table=table, key=key, row=compact(changed))
@@ -380,6 +380,9 @@ class Draft:
             controls=tuple(self.controls),
             controls_at=self.now,
         )
+
+    def _is_new(self, row: InterruptRow) -> bool:
+        return row.revision_created > self.facts.revision
 
     def _variable_texts(self, *, new: bool) -> dict[str, str]:
         return {

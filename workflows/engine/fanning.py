@@ -181,6 +181,13 @@ def end_scope(draft: Draft, scope: ScopeRow, *, failure: dict[str, Any] | None, 
     if failure is None and not cancelled:
         digest, failure = collected(draft, scope)
     outcome = "cancelled" if cancelled else "failed" if failure else "ok"
+    end_scope_as(draft, scope, outcome, output_digest=digest, error=compact(failure) if failure else "")
+
+
+def end_scope_as(
+    draft: Draft, scope: ScopeRow, outcome: str, *, output_digest: str | None = None, error: str = ""
+) -> None:
+    """End a scope with an outcome and a result that are known."""
     draft.change_scope(
         scope,
         phase=ScopePhase.ENDED.value,
@@ -189,8 +196,8 @@ def end_scope(draft: Draft, scope: ScopeRow, *, failure: dict[str, Any] | None, 
         waits_for="",
         wake_at_ms=None,
         outcome=outcome,
-        output_digest=digest,
-        error=compact(failure) if failure else "",
+        output_digest=output_digest,
+        error=error,
     )
     draft.event("scope_ended", visit=scope.parent_visit, scope=scope.path, outcome=outcome)
     assert scope.parent_visit is not None
@@ -208,8 +215,6 @@ def collected(draft: Draft, scope: ScopeRow) -> tuple[str | None, dict[str, Any]
     body = body_of(draft, scope)
     wanted = owner.options.get("collect") if owner.kind == "map" and body.kind == "block" else None
     wanted = wanted or body.collect
-    if scope.output_digest is not None:
-        return scope.output_digest, None
     if wanted is None:
         last = draft.settled(scope.path, scope.last_step) if scope.last_step else None
         return (last.output_digest if last else None), None
@@ -281,7 +286,10 @@ def assemble(draft: Draft, step: StepPlan, visit: VisitRow) -> tuple[str | None,
     ended = draft.ended_items(visit.number)
     keys = list(step.bodies) if step.kind == "parallel" else None
     outputs = [_output(draft, ended.get(index)) for index in range(total)]
-    items = [_item(ended.get(index), index, keys) for index in range(total)]
+    items = [
+        _item(ended[index]) if index in ended else _not_started(draft, step, visit, index, keys)
+        for index in range(total)
+    ]
     counts = {name: sum(1 for item in items if item["outcome"] == name) for name in _OUTCOMES}
     detail = draft.keep({"items": items, "counts": {**counts, "total": total}}, limit=JOINED_LIMIT)
     joined: Any = dict(zip(keys, outputs, strict=True)) if keys else outputs
@@ -295,13 +303,19 @@ def _output(draft: Draft, row: ScopeRow | None) -> Any:
     return draft.payload(row.output_digest) if row and row.outcome == "ok" and row.output_digest else None
 
 
-def _item(row: ScopeRow | None, index: int, keys: Sequence[str] | None) -> dict[str, Any]:
-    key = row.key if row else keys[index] if keys else str(index)
-    item: dict[str, Any] = {"index": index, "key": key, "outcome": row.outcome if row else "not_started", "error": None}
-    if row and row.error:
+def _item(row: ScopeRow) -> dict[str, Any]:
+    item: dict[str, Any] = {"index": row.index, "key": row.key, "outcome": row.outcome, "error": None}
+    if row.error:
         error = json.loads(row.error)
         item["error"] = {name: error[name] for name in ("code", "step", "message")}
     return item
+
+
+def _not_started(
+    draft: Draft, step: StepPlan, visit: VisitRow, index: int, keys: Sequence[str] | None
+) -> dict[str, Any]:
+    key = keys[index] if keys else item_key(draft, draft.scopes[visit.scope], step, visit, index)
+    return {"index": index, "key": key, "outcome": "not_started", "error": None}
 
 
 def joined_failure(outcome: str, counts: FanoutCounts, total: int, ended: Mapping[int, ScopeRow]) -> Failure | None:

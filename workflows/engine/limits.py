@@ -29,7 +29,10 @@ def stand_in_line(draft: Draft, scope: ScopeRow, step: StepPlan) -> None:
 
 def give_back(draft: Draft, scope: ScopeRow, step: StepPlan) -> None:
     """Free the place of a scope, or its place in line, with this decision; nothing happens when it has none."""
-    if step.limit is not None and draft.facts.place(scope.path):
+    if step.limit is None:
+        return
+    draft.slots_wanted.pop(scope.path, None)
+    if draft.facts.place(scope.path):
         draft.slots_freed[scope.path] = step.limit["group"]
 
 

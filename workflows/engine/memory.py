@@ -230,6 +230,9 @@ class Memory:
     def child(self, dispatch_id: str) -> ChildRow | None:
         return self._children.get(dispatch_id)
 
+    def count_children(self) -> int:
+        return Run.objects.filter(parent_run_id=self.identity.id).count()
+
     def place(self, scope: str) -> str:
         if self._places is None:  # only steps with a limit ask
             self._places = self._read_places()
@@ -344,5 +347,6 @@ def identity_of(run_id: int) -> tuple[RunIdentity, Run]:
         params=params,
         frozen=json.loads(run.frozen),
         engine_version=run.engine_version,
+        depth=run.depth,
     )
     return identity, run

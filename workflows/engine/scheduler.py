@@ -113,7 +113,7 @@ def wake(draft: Draft) -> None:
             people.take_answer(draft, scope)
         elif _has_come(draft, scope):
             continue
-        elif scope.wake_at_ms is not None and scope.wake_at_ms <= draft.now_ms and not draft.state.held:
+        elif scope.wake_at_ms is not None and scope.wake_at_ms <= draft.now_ms and status.has_moments(draft, scope):
             wake_up(draft, scope)
 
 

@@ -30,8 +30,13 @@ def derive(draft: Draft) -> int | None:
         changes["started_at"] = draft.now
     if changes:
         _record(draft, changes)
-    moments = [scope.wake_at_ms for scope in waiting if scope.wake_at_ms is not None]
+    moments = [scope.wake_at_ms for scope in waiting if scope.wake_at_ms is not None and has_moments(draft, scope)]
     return min(moments, default=None)
+
+
+def has_moments(draft: Draft, scope: ScopeRow) -> bool:
+    """Whether time passes for a waiting scope: in a held run only the deadlines of people go on (CTL.4)."""
+    return not draft.state.held or scope.waits_for == WaitsFor.PEOPLE
 
 
 def derived_status(draft: Draft, waiting: list[ScopeRow]) -> RunStatus:

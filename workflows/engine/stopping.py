@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from workflows.engine import children, closing, limits, settling
 from workflows.engine.draft import Draft
-from workflows.facts import ScopeRow
+from workflows.facts import ScopeRow, VisitRow
 from workflows.statuses import ScopePhase, Section, Stopping, WaitsFor
 
 
@@ -20,7 +20,7 @@ def stop(draft: Draft, scopes: Iterable[ScopeRow]) -> None:
 
 def stop_scope(draft: Draft, scope: ScopeRow) -> None:
     if scope.phase == ScopePhase.EFFECT and scope.visit is not None:
-        draft.cancelled_visits.append(scope.visit)
+        stop_effect(draft, scope, draft.visit(scope.visit))
     elif scope.waits_for == WaitsFor.JOIN and scope.visit is not None:
         draft.change_scope(scope, stopping=Stopping.CANCELLED.value, wake_at_ms=None)
         draft.pending_joins.append(scope.visit)
@@ -35,3 +35,13 @@ def stop_scope(draft: Draft, scope: ScopeRow) -> None:
         if scope.waits_for == WaitsFor.RECONCILE:
             draft.event("step_unreconciled", visit=visit.number)
         settling.cancel_visit(draft, scope, visit)
+
+
+def stop_effect(draft: Draft, scope: ScopeRow, visit: VisitRow) -> None:
+    """Tell an effect to end; its scope ends with it. One that this very decision admitted never starts."""
+    admitted = next((one for one in draft.admissions if one.visit.number == visit.number), None)
+    if admitted is None:
+        draft.cancelled_visits.append(visit.number)
+    else:
+        draft.admissions.remove(admitted)
+        settling.cancel_attempt(draft, scope, visit, admitted.attempt, None)

@@ -46,7 +46,7 @@ def write(batch: Batch, *, now: Any = None) -> None:
         ScopeVars.objects.filter(run_id=batch.run_id, path=path).update(values=values)
     insert(batch, Visit, batch.visits_new)
     for attempt in batch.attempts_new:
-        Attempt.objects.reserve(run_id=batch.run_id, **columns(attempt, but=("status",)))
+        Attempt.objects.reserve(run_id=batch.run_id, **columns(attempt))
     insert(batch, Scope, batch.scopes_new)
     fresh = [ScopeVars(run_id=batch.run_id, path=path, values=text) for path, text in batch.variables_new.items()]
     ScopeVars.objects.bulk_create(fresh)

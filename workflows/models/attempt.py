@@ -17,9 +17,9 @@ class AttemptManager(models.Manager.from_queryset(GuardedQuerySet)):  # type: ig
     """The swaps of an attempt. The caller's transaction has fenced and locked the run."""
 
     def reserve(self, **columns: Any) -> Attempt:
-        """Insert a running attempt. The database refuses a second running attempt of the same visit."""
+        """Insert an attempt, usually a running one. The database refuses a second running attempt of a visit."""
         require_ledger_transaction()
-        attempt: Attempt = self.create(status=AttemptStatus.RUNNING, **columns)
+        attempt: Attempt = self.create(**columns)
         return attempt
 
     def finish(
