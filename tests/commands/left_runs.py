@@ -58,5 +58,3 @@ def drive_until(is_there: Callable[[], bool], run_id: int) -> None:
         worker.drive(run_id)
     finally:
         worker.close()
-
-

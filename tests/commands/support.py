@@ -35,12 +35,12 @@ class Answer:
 def manage(*words: str) -> Answer:
     """A command in this process."""
     out, err = io.StringIO(), io.StringIO()
+    code: int | str | None = 0
     try:
         call_command(*words, stdout=out, stderr=err, no_color=True)
     except SystemExit as end:
-        assert isinstance(end.code, int)
-        return Answer(code=end.code, out=out.getvalue(), err=err.getvalue())
-    return Answer(code=0, out=out.getvalue(), err=err.getvalue())
+        code = end.code
+    return Answer(code=int(code or 0), out=out.getvalue(), err=err.getvalue())
 
 
 def give_stdin(monkeypatch: pytest.MonkeyPatch, text: str) -> None:

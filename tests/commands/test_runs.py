@@ -11,7 +11,7 @@ from django.utils import timezone
 from tests.commands.left_runs import interrupted_run, waiting_run
 from tests.commands.support import give_stdin, manage, workflow_file
 from workflows.ledger.controlling import send
-from workflows.models import Attempt, Event, Run, RowVersion
+from workflows.models import Attempt, Event, RowVersion, Run
 from workflows.statuses import ControlKind
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -220,7 +220,10 @@ def test_a_held_run_does_not_go_on_until_it_is_resumed(tmp_path: Path) -> None:
     )
     held = manage("run_workflow", str(run))
     assert held.code == 3
-    assert held.lines[-2:] == ["  nap waits for a moment" + held.lines[-2][24:], f"  `runs resume {run}` lets it go on."]
+    assert held.lines[-2:] == [
+        "  nap waits for a moment" + held.lines[-2][24:],
+        f"  `runs resume {run}` lets it go on.",
+    ]
     revision = Run.objects.get().revision
     assert manage("run_workflow", str(run)).code == 3
     assert Run.objects.get().revision == revision
@@ -233,9 +236,7 @@ def test_a_run_that_goes_on_anyway_is_not_resumed(tmp_path: Path) -> None:
     run = waiting_run(tmp_path, SLEEPS)
     answer = manage("runs", "resume", str(run))
     assert answer.code == 1
-    assert answer.err == (
-        f"error: Run {run} is waiting; only failed, blocked and abandoned runs go on again.\n"
-    )
+    assert answer.err == (f"error: Run {run} is waiting; only failed, blocked and abandoned runs go on again.\n")
 
 
 def test_retry_ends_a_back_off(tmp_path: Path) -> None:
