@@ -76,6 +76,7 @@ def enter(
             step=step,
             evaluate=lambda value: value.evaluate(names),
             evaluate_with=lambda value, extra: value.evaluate({**names, **extra}),
+            evaluate_escaped=lambda value, escape: value.evaluate(names, escape=escape),
             variables=names.get("vars", {}),
             now_ms=now_ms,
             round=1,

@@ -27,6 +27,7 @@ class Entry:
 
     ``now_ms`` is the moment of the decision (Unix milliseconds), the only clock a kind may look at.
     ``frozen`` is what was frozen beside the plan for this step (declared access of a task function and the like).
+    ``evaluate_escaped`` renders like ``evaluate`` and passes the text of each expression through a function first.
     """
 
     step: StepPlan
@@ -36,6 +37,7 @@ class Entry:
     round: int
     frozen: Mapping[str, Any]
     evaluate_with: Callable[[Value, Mapping[str, Any]], Any]
+    evaluate_escaped: Callable[[Value, Callable[[str], str]], Any]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -196,7 +198,8 @@ class Result:
     """How one attempt ended; only storable things inside.
 
     ``output`` is canonical text with its digest, None for JSON null. ``repaired``: characters that cannot be stored
-    were replaced. ``exit_code`` belongs to processes. ``log`` is at most 1 MiB of text.
+    were replaced. ``exit_code`` belongs to processes. ``log`` is at most 1 MiB of text. ``retry_after_ms``: the other
+    side asked for no further attempt before this many milliseconds.
     """
 
     outcome: str
@@ -205,6 +208,7 @@ class Result:
     exit_code: int | None = None
     log: str = ""
     repaired: bool = False
+    retry_after_ms: int | None = None
 
 
 @runtime_checkable

@@ -156,6 +156,7 @@ def ask(draft: Draft, scope: ScopeRow, step: StepPlan, round: int) -> Entered:
                 step=step,
                 evaluate=lambda value: evaluate(draft, scope, value),
                 evaluate_with=lambda value, extra: evaluate(draft, scope, value, extra),
+                evaluate_escaped=lambda value, escape: evaluate(draft, scope, value, escape=escape),
                 variables=draft.variables(scope.path),
                 now_ms=draft.now_ms,
                 round=round,

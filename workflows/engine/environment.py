@@ -7,7 +7,7 @@ it is in: a block sees its own parameters and variables only.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import datetime
 from typing import Any
 
@@ -32,8 +32,18 @@ STEP_ATTRIBUTES = (
 )
 
 
-def evaluate(draft: Draft, scope: ScopeRow, value: Value, extra: Mapping[str, Any] | None = None) -> Any:
-    """Render a template in a scope. Raises ``BadExpression``. ``extra`` adds names (``item``, ``signal``, …)."""
+def evaluate(
+    draft: Draft,
+    scope: ScopeRow,
+    value: Value,
+    extra: Mapping[str, Any] | None = None,
+    *,
+    escape: Callable[[str], str] | None = None,
+) -> Any:
+    """Render a template in a scope. Raises ``BadExpression``. ``extra`` adds names (``item``, ``signal``, …).
+
+    ``escape`` is applied to the text of each expression.
+    """
     if value.is_fixed:
         return value.evaluate({})
     names: dict[str, Any] = {}
@@ -51,7 +61,7 @@ def evaluate(draft: Draft, scope: ScopeRow, value: Value, extra: Mapping[str, An
             names["run"] = run_values(draft)
         elif head not in names:
             _add_item(names, draft, scope, head)
-    return value.evaluate(names)
+    return value.evaluate(names, escape=escape)
 
 
 # ---- scopes around a scope ------------------------------------------------------------------------------------------
