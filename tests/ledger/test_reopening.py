@@ -122,7 +122,9 @@ def test_the_former_result_of_a_reopened_visit_stays_in_history() -> None:
 
 def test_a_run_that_fails_again_and_again_can_be_reopened_each_time() -> None:
     """ABR.2, REV.3"""
-    run_id = publish_run(workflow("  - { id: work, kind: shell, run: x, retry: { attempts: 2, wait: 1s, jitter: none } }"))
+    run_id = publish_run(
+        workflow("  - { id: work, kind: shell, run: x, retry: { attempts: 2, wait: 1s, jitter: none } }")
+    )
     for turn in range(3):
         hand = Hand(run_id)
         hand.step()
@@ -162,7 +164,7 @@ def test_a_refused_entry_is_entered_anew() -> None:
     run_id = publish_run(
         workflow("""
   - { id: work, kind: shell, run: x, max_visits: 1 }
-  - { id: back, kind: condition, cases: [{ when: "${ true }", outcome: loop }], else: out, next: { loop: work, out: done } }
+  - { id: back, kind: condition, cases: [{ when: "${ true }", outcome: loop }], next: { loop: work, else: done } }
 """)
     )
     hand = Hand(run_id)

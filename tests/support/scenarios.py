@@ -44,7 +44,7 @@ def pure(write: Write) -> int:
         workflow(
             """
   - { id: count, kind: assign, set: { n: "${ vars.n + 1 }" }, max_visits: 300 }
-  - { id: more, kind: condition, when: "${ vars.n < 150 }", next: { "true": count, "false": done } }
+  - { id: more, kind: condition, if: "${ vars.n < 150 }", next: { then: count, else: done } }
 """,
             before="vars: { n: { type: integer, value: 0 } }",
         )
