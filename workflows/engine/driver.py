@@ -34,6 +34,7 @@ from workflows.facts import ControlRow, EventRow, RunState
 from workflows.ledger import leases
 from workflows.ledger.advance import advance
 from workflows.ledger.late_results import keep_late_result
+from workflows.ledger.listeners import listeners
 from workflows.models import Run
 
 logger = logging.getLogger(__name__)
@@ -159,6 +160,7 @@ class Session:
         self.released = False
         self.first_visits = 0
         self.leaving_since: float | None = None
+        self.has_news = False
 
     @property
     def run_id(self) -> int:
@@ -168,6 +170,7 @@ class Session:
         self.memory = memory
         self.memory.is_occupied = lambda visit: self.driver.effects.still_running(self.run_id, visit)
         self.beat = beat
+        listeners.append(self.on_news)
         self.first_visits = memory.visits
         self.messages = memory.pending_controls()
 
@@ -175,6 +178,12 @@ class Session:
         """From the heartbeat's thread: the lease is gone, so nothing that runs may go on."""
         self.driver.effects.abort_run(self.run_id)
         self.deliveries.put(None)
+
+    def on_news(self, run_id: int, revision: int) -> None:
+        """Somebody in this process changed a run, after commit and from any thread: no need to wait for the poll."""
+        if run_id == self.run_id:
+            self.has_news = True
+            self.deliveries.put(None)
 
     def run(self) -> Left:
         if self.grant.crashes >= self.driver.settings.poison_limit:
@@ -240,6 +249,8 @@ class Session:
         self.running -= set(self.results)
         for visit in draft.cancelled_visits:
             self.driver.effects.stop_visit(self.run_id, visit, "cancelled")
+        if draft.admissions:
+            self.refuse_when_lost()
         for admission in draft.admissions:
             self.running.add((admission.visit.number, admission.attempt.number))
             self.driver.effects.start(
@@ -282,7 +293,8 @@ class Session:
             self.refuse_when_lost()
             if decision.waits_until_ms is not None and time.time() * 1000 >= decision.waits_until_ms:
                 return
-            if time.monotonic() - polled >= poll_s:
+            if self.has_news or time.monotonic() - polled >= poll_s:
+                self.has_news = False
                 polled = time.monotonic()
                 if self.poll():
                     return
@@ -334,7 +346,8 @@ class Session:
         return False
 
     def refuse_when_lost(self) -> None:
-        if self.beat.lost.is_set():
+        """Also when the heartbeat has not noticed yet: a process that was frozen and thawed starts no effect."""
+        if self.beat.lost.is_set() or time.monotonic() - self.beat.held_since > self.driver.heartbeat.safe_s:
             raise Refusal("lease.lost", run=self.run_id, reason="it could not be renewed in time")
 
     def leave_late_results(self) -> None:
@@ -347,6 +360,8 @@ class Session:
         keep_late_result(run_id=self.run_id, visit=key[0], number=key[1], outcome=result.outcome, output=result.output)
 
     def release(self) -> None:
+        if self.on_news in listeners:
+            listeners.remove(self.on_news)
         if not self.released and not self.beat.lost.is_set():
             try:
                 leases.release(run_id=self.run_id, epoch=self.grant.epoch)
