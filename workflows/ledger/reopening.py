@@ -149,10 +149,15 @@ def hurry(*, run_id: int, actor: str, now: datetime) -> int:
 
 @ledger_transaction
 def wake(*, run_id: int) -> bool:
-    """Let a parked run be looked at again (missing code is back); no revision. False when it has ended."""
+    """Let a parked run be looked at again (missing code is back); no revision. False when it has ended.
+
+    Loses with ``run.not_found``, and with ``run.concurrency_full`` when it was blocked and its slot is taken.
+    """
     run = Run.objects.lock(run_id)
     if run.is_final:
         return False
+    if run.status == RunStatus.BLOCKED:
+        refuse_when_full(run, database_now_ms())
     Run.objects.change(run, revisions=0, events=0, wake_at_ms=database_now_ms())
     announce(run_id, run.revision)
     return True
