@@ -63,6 +63,8 @@ def sweep(root_id: int | None = None) -> int:
         told += _quietly(partial(children.hear_of_child, child_id=child, now=timezone.now()))
     for child in children.orphans(root_id):
         told += _quietly(partial(cancel_child, child))
+    for run in slots.without_place():
+        told += _quietly(partial(slots.stand_in_line_again, run_id=run))
     for kind, name in slots.groups_with_room():
         told += _quietly(partial(slots.pass_on, kind=kind, name=name, now=timezone.now()))
     for kind, run, scope in slots.unheard():

@@ -12,6 +12,7 @@ from workflows.errors import Refusal
 from workflows.jsonvalue import canonical
 from workflows.ledger.listeners import announce
 from workflows.ledger.records import record_event
+from workflows.ledger.slots import come_back
 from workflows.ledger.transactions import ledger_transaction
 from workflows.models import Interrupt, Run, Vote
 from workflows.statuses import InterruptKind, InterruptStatus
@@ -77,6 +78,7 @@ def answer(*, run_id: int, visit: int, reply: Reply, now: datetime, now_ms: int 
     if decides:
         _store_answer(run, question, reply, votes, now)
         columns["wake_at_ms"] = database_now_ms()
+        come_back(run, columns["wake_at_ms"])
     event = "question_answered" if decides else "vote_recorded"
     record_event(run, event, at=now, actor=reply.recorded_by, visit=visit, attempt=question.attempt, by=reply.voter)
     Run.objects.change(run, **columns)

@@ -75,7 +75,7 @@ def _refuse_unless_runnable(run: Run, lease: Lease, engine_versions: frozenset[i
         raise Refusal(
             "lease.held", run=run.pk, holder=lease.owner, expires_at=moment(lease.expires_ms).isoformat("T", "seconds")
         )
-    if run.concurrency_max and not holds_slot(run.pk):
+    if run.concurrency_max and not run.closing and not holds_slot(run.pk):
         raise Refusal("run.queued", run=run.pk, key=run.concurrency_key)
     woken = run.wake_at_ms is not None and run.wake_at_ms <= now_ms
     if run.status not in (RunStatus.QUEUED, RunStatus.RUNNING) and not woken and not lease.expires_ms:

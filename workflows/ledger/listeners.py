@@ -16,5 +16,5 @@ listeners: list[Listener] = []
 
 def announce(run_id: int, revision: int) -> None:
     """Tell every listener once the present ledger transaction is committed."""
-    for listener in listeners:
+    for listener in tuple(listeners):
         after_commit(lambda listener=listener: listener(run_id, revision))  # type: ignore[misc]

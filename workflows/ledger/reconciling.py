@@ -13,6 +13,7 @@ from workflows.jsonvalue import Stored
 from workflows.ledger.listeners import announce
 from workflows.ledger.publishing import store_payloads
 from workflows.ledger.records import compact, record_event, record_version
+from workflows.ledger.slots import come_back
 from workflows.ledger.transactions import ledger_transaction
 from workflows.models import Attempt, Run, Scope
 from workflows.statuses import ScopePhase, WaitsFor
@@ -78,6 +79,7 @@ def reconcile(*, run_id: int, visit: int, reconciliation: Reconciliation, now: d
         decision=reconciliation.decision,
         reason=reconciliation.reason[:1000],
     )
+    come_back(run, database_now_ms())
     Run.objects.change(run, wake_at_ms=database_now_ms())
     announce(run_id, run.revision)
     number: int = attempt.number

@@ -20,7 +20,7 @@ from workflows.ledger.records import record_event
 from workflows.ledger.transactions import ledger_transaction
 from workflows.models import LimitGroup, Run, Scope, Slot
 from workflows.models.slot import line_up
-from workflows.statuses import ScopePhase, SlotKind, WaitsFor
+from workflows.statuses import RunStatus, ScopePhase, SlotKind, WaitsFor
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,12 +48,37 @@ def lock_group(kind: str, name: str) -> None:
 
 
 def take_now(run: Run, now_ms: int) -> bool:
-    """Take a concurrency slot in the open transaction if nobody stands before this run; otherwise stand in line."""
+    """Take a concurrency slot in the open transaction if nobody stands before this run; otherwise stand in line.
+    Whether the run has one now."""
     lock_group(SlotKind.CONCURRENCY, run.concurrency_key)
     if not Slot.objects.filter(run=run, kind=SlotKind.CONCURRENCY).exists():
         enter_line(run, now_ms)
-    given = Slot.objects.give(kind=SlotKind.CONCURRENCY, name=run.concurrency_key, now_ms=now_ms)
-    return any(slot.run_id == run.pk for slot in given)
+    Slot.objects.give(kind=SlotKind.CONCURRENCY, name=run.concurrency_key, now_ms=now_ms)
+    return holds_slot(run.pk)
+
+
+def come_back(run: Run, now_ms: int) -> None:
+    """A run that gave its slot back when it was blocked, and shall go on, takes one or stands in line (PUB.5)."""
+    if run.status == RunStatus.BLOCKED and run.concurrency_max and not run.closing:
+        take_now(run, now_ms)
+
+
+@ledger_transaction
+def stand_in_line_again(*, run_id: int) -> bool:
+    """The same for a woken run that nobody brought back (a deadline has passed, a message came): for the sweep."""
+    run = Run.objects.lock(run_id)
+    if Slot.objects.filter(run=run, kind=SlotKind.CONCURRENCY).exists():
+        return False
+    come_back(run, database_now_ms())
+    return run.status == RunStatus.BLOCKED
+
+
+def without_place() -> list[int]:
+    """Blocked runs that were woken and neither have a slot nor stand in line for one."""
+    placed = Slot.objects.filter(run_id=OuterRef("pk"), kind=SlotKind.CONCURRENCY)
+    blocked = Run.objects.filter(status=RunStatus.BLOCKED, concurrency_max__gt=0, closing="")
+    woken = blocked.filter(~Exists(placed), wake_at_ms__lte=database_now_ms())
+    return list(woken.values_list("pk", flat=True))
 
 
 def holders_of(key: str) -> list[int]:

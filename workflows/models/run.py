@@ -36,9 +36,9 @@ class RunQuerySet(GuardedQuerySet):
 
     @staticmethod
     def lacks_slot() -> Q:
-        """Runs that need a concurrency slot and have none: they wait in line."""
+        """Runs that need a concurrency slot and have none: they wait in line. One that is being ended needs none."""
         held = Slot.objects.filter(run_id=OuterRef("pk"), kind=SlotKind.CONCURRENCY, number__isnull=False)
-        return Q(~Exists(held), concurrency_max__gt=0)
+        return Q(~Exists(held), concurrency_max__gt=0, closing="")
 
 
 class RunManager(models.Manager.from_queryset(RunQuerySet)):  # type: ignore[misc]
