@@ -146,6 +146,9 @@ REFUSALS: dict[str, RefusalRule] = {
     "run.not_found": RefusalRule("There is no run {run}.", "", 404, ExitCode.USAGE),
     "run.not_reopenable": RefusalRule("Run {run} is {status}; only failed, blocked and abandoned runs go on again."),
     "run.nothing_to_retry": RefusalRule("Nothing in run {run} waits to be tried again.", "`runs show {run}` says why."),
+    "run.nothing_to_skip": RefusalRule(
+        "Nothing in run {run} can be skipped.", "Only a step that failed or waits; `runs show {run}` says which.", 409
+    ),
     "run.parked": RefusalRule("Run {run} is {status} and waits: {reasons}."),
     "run.terminal": RefusalRule("Run {run} is already {status}."),
     "run.unknown_engine": RefusalRule(

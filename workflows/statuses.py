@@ -81,6 +81,7 @@ class ControlKind(TextChoices):
     RESUME = "resume"
     STEER = "steer"
     SIGNAL = "signal"
+    SKIP = "skip"
     RAISE_LIMIT = "raise_limit"
 
 

@@ -71,7 +71,12 @@ class StepPlan:
         return outcome in self.routes and outcome not in self.unrouted
 
     def route(self, outcome: str) -> str:
-        """The target of ``outcome``: a step id of the same body, ``done`` or ``fail``."""
+        """The target of ``outcome``: a step id of the same body, ``done`` or ``fail``.
+
+        An operator may skip any step: it then goes on where its main outcome goes, without one to the next step.
+        """
+        if outcome == "skipped" and outcome not in self.routes:
+            return self.routes[self.main_outcome] if self.main_outcome else self.body.following(self)
         return self.routes.get(outcome, FAIL)
 
 

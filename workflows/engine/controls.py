@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 
-from workflows.engine import stopping
+from workflows.engine import children, limits, settling, stopping
 from workflows.engine.draft import Draft
 from workflows.facts import ControlRow
 from workflows.ledger.records import compact
-from workflows.statuses import ControlKind, RunStatus
+from workflows.statuses import ControlKind, InterruptStatus, RunStatus, ScopePhase, Section, WaitsFor
 
 
 def apply(draft: Draft, message: ControlRow) -> None:
@@ -18,6 +18,9 @@ def apply(draft: Draft, message: ControlRow) -> None:
         cancel(draft, message)
     elif message.kind == ControlKind.SIGNAL:
         draft.signals.append(message)
+    elif message.kind == ControlKind.SKIP:
+        draft.controls.append(message.sequence)
+        skip(draft, message)
     elif message.kind in (ControlKind.PAUSE, ControlKind.RESUME):
         draft.controls.append(message.sequence)
         hold(draft, message)
@@ -33,7 +36,26 @@ def cancel(draft: Draft, message: ControlRow) -> None:
         draft.set_state(closing=compact({"status": str(RunStatus.CANCELLED), "by": message.sender}))
     if draft.state.held:
         draft.set_state(held="")
-    stopping.stop(draft, draft.live_scopes())
+    stopping.stop(draft, [scope for scope in draft.live_scopes() if scope.section == Section.MAIN])
+
+
+def skip(draft: Draft, message: ControlRow) -> None:
+    """An operator lets a waiting step count as skipped: its visit ends so, and the flow goes on from there.
+
+    A step that went on meanwhile, or whose effect runs, is left alone.
+    """
+    content = json.loads(message.payload)
+    scope = next((one for one in draft.live_scopes() if one.visit == content["visit"]), None)
+    if scope is None or scope.visit is None or scope.phase != ScopePhase.WAITING or scope.waits_for == WaitsFor.JOIN:
+        return
+    visit = draft.visit(scope.visit)
+    if scope.waits_for == WaitsFor.CHILD:
+        children.stop_child(draft, scope)
+    draft.begin_revision()
+    draft.event("skip_carried_out", visit=visit.number, by=message.sender, reason=content.get("reason", "")[:1000])
+    settling.close_question(draft, visit, InterruptStatus.CLOSED)
+    limits.give_back(draft, scope, draft.plan.steps[visit.step])
+    settling.finish(draft, scope, draft.plan.steps[visit.step], visit, outcome="skipped")
 
 
 def hold(draft: Draft, message: ControlRow) -> None:

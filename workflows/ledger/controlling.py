@@ -54,22 +54,11 @@ def send(
     run = Run.objects.lock(run_id)
     moment_ms = database_now_ms() if now_ms is None else now_ms
     driven = Lease.objects.is_live(run_id, now=moment_ms)
-    text = canonical({"kind": str(kind), "payload": dict(payload)})
-    stored = _stored_before(run, kind, request_id, digest(text))
+    stored = _stored_before(run, kind, request_id, _content_digest(kind, payload))
     if stored is not None:
         return Accepted(run_id=run_id, sequence=stored.sequence, new=False, driven=driven)
     _refuse_when_over(run, kind)
-    sequence = record_event(run, "control_accepted", at=now, actor=sender, kind=str(kind))
-    ControlMessage.objects.create(
-        run=run,
-        request_id=request_id,
-        kind=kind,
-        payload=canonical(dict(payload)),
-        digest=digest(text),
-        sender=sender,
-        sequence=sequence,
-        accepted_at=now,
-    )
+    sequence = accept(run, kind=kind, payload=payload, request_id=request_id, sender=sender, now=now)
     columns: dict[str, Any] = {"controls_accepted": run.controls_accepted + 1, "wake_at_ms": moment_ms}
     if kind == ControlKind.CANCEL and not driven:
         columns["closing"] = compact({"by": sender, "status": str(RunStatus.CANCELLED)})
@@ -77,6 +66,35 @@ def send(
     Run.objects.change(run, **columns)
     announce(run_id, run.revision)
     return Accepted(run_id=run_id, sequence=sequence, new=True, driven=driven)
+
+
+def accept(
+    run: Run,
+    *,
+    kind: ControlKind,
+    payload: Mapping[str, Any],
+    request_id: str,
+    sender: str,
+    now: datetime,
+    offset: int = 0,
+) -> int:
+    """Insert a message and its event in the open transaction of the locked run. Returns the number of the event."""
+    sequence = record_event(run, "control_accepted", at=now, actor=sender, offset=offset, kind=str(kind))
+    ControlMessage.objects.create(
+        run=run,
+        request_id=request_id,
+        kind=kind,
+        payload=canonical(dict(payload)),
+        digest=_content_digest(kind, payload),
+        sender=sender,
+        sequence=sequence,
+        accepted_at=now,
+    )
+    return sequence
+
+
+def _content_digest(kind: ControlKind, payload: Mapping[str, Any]) -> str:
+    return digest(canonical({"kind": str(kind), "payload": dict(payload)}))
 
 
 def _stored_before(run: Run, kind: ControlKind, request_id: str, content: str) -> ControlMessage | None:

@@ -5,21 +5,23 @@ from __future__ import annotations
 import json
 from datetime import datetime
 from typing import Any
+from uuid import uuid4
 
 from workflows.clock import database_now_ms, moment
 from workflows.errors import Refusal
+from workflows.ledger.controlling import accept
 from workflows.ledger.listeners import announce
 from workflows.ledger.records import record_event, record_version
 from workflows.ledger.slots import refuse_when_full
 from workflows.ledger.transactions import ledger_transaction
 from workflows.models import Attempt, Lease, RowVersion, Run, Scope, Visit
-from workflows.statuses import AttemptStatus, RunStatus, ScopePhase, Section, VisitStatus, WaitsFor
+from workflows.statuses import AttemptStatus, ControlKind, RunStatus, ScopePhase, Section, VisitStatus, WaitsFor
 
 _VISIT_RESULT = ("status", "outcome", "output_digest", "error", "exit_code", "revision_settled", "ended_at")
 
 
 @ledger_transaction
-def reopen(*, run_id: int, actor: str, reason: str, now: datetime) -> int | None:
+def reopen(*, run_id: int, actor: str, reason: str, now: datetime, skip: bool = False) -> int | None:
     """Let a failed or abandoned run go on; returns the number of the visit that was un-settled, None if there is none.
 
     1. Under the run's lock: it is failed or abandoned, and nobody holds its lease.
@@ -29,7 +31,10 @@ def reopen(*, run_id: int, actor: str, reason: str, now: datetime) -> int | None
     3. The root scope stands at that step in the main section, end time and error are cleared, the run is queued. A
        write of which nobody knows whether it happened is reconciled first, not repeated (ADM.5).
 
-    Loses with ``run.not_found``, ``run.not_reopenable``, ``lease.held``, ``run.concurrency_full``.
+    4. With ``skip`` the step counts as skipped instead: the message that says so is accepted in the same transaction.
+
+    Loses with ``run.not_found``, ``run.not_reopenable``, ``lease.held``, ``run.concurrency_full``, and with
+    ``run.nothing_to_skip`` where no settled step failed.
     """
     run = Run.objects.lock(run_id)
     if run.status not in (RunStatus.FAILED, RunStatus.ABANDONED):
@@ -44,7 +49,10 @@ def reopen(*, run_id: int, actor: str, reason: str, now: datetime) -> int | None
         _unsettle(run, visit)
     elif not run.visits:
         step = _first_step(run)
-    _stand_at(run, step, number, waits_for=WaitsFor.RECONCILE if _is_uncertain(run, number) else "")
+    if skip and number is None:
+        raise Refusal("run.nothing_to_skip", run=run_id)
+    waits_for = WaitsFor.RECONCILE if _is_uncertain(run, number) else WaitsFor.CODE if skip else ""
+    _stand_at(run, step, number, waits_for=waits_for)
     state: dict[str, Any] = {
         "status": str(RunStatus.QUEUED),
         "reasons": "[]",
@@ -56,7 +64,11 @@ def reopen(*, run_id: int, actor: str, reason: str, now: datetime) -> int | None
     }
     record_version(run, "run", "", state)
     record_event(run, "run_reopened", at=now, actor=actor, visit=number, reason=reason[:1000])
-    Run.objects.change(run, crashes=0, crashed_at_visits=None, wake_at_ms=None, **state)
+    if skip:
+        message = {"visit": number, "reason": reason}
+        accept(run, kind=ControlKind.SKIP, payload=message, request_id=uuid4().hex, sender=actor, now=now, offset=1)
+        state["controls_accepted"] = run.controls_accepted + 1
+    Run.objects.change(run, events=1 + skip, crashes=0, crashed_at_visits=None, wake_at_ms=None, **state)
     announce(run_id, run.revision)
     return number
 

@@ -45,7 +45,9 @@ def drive_tree(worker: Worker, run_id: int, *, max_visits: int | None = None) ->
         return worker.drive(run_id, max_visits=max_visits)
     refuse_when_held(run_id)
     crew = Crew(worker, drivers=TREE_DRIVERS, root_id=run_id)
-    crew.work(until=lambda: patiently(lambda: is_stuck(run_id)))
+    crew.work(until=lambda: bool(crew.given_up) or patiently(lambda: is_stuck(run_id)))
+    for error in crew.given_up.values():
+        raise error
     return standing_of(run_id)
 
 
@@ -87,6 +89,8 @@ class Crew:
         self.drivers = drivers
         self._threads = ThreadPoolExecutor(max_workers=drivers, thread_name_prefix="waypost-driver")
         self._driven: dict[int, Future[None]] = {}
+        self.failures: dict[int, int] = {}
+        self.given_up: dict[int, Exception] = {}
         self._swept = 0.0
         self._news = threading.Event()
 
@@ -108,8 +112,9 @@ class Crew:
         free = self.drivers - len(self._driven)
         if free <= 0:
             return 0
-        runs = patiently(lambda: list(self.candidates()[: free + len(self._driven)]))
-        chosen = [run for run in runs if run not in self._driven][:free]
+        known = len(self._driven) + len(self.given_up)
+        runs = patiently(lambda: list(self.candidates()[: free + known]))
+        chosen = [run for run in runs if run not in self._driven and run not in self.given_up][:free]
         for run in chosen:
             future = self._threads.submit(self._drive, run)
             self._driven[run] = future
@@ -141,8 +146,11 @@ class Crew:
                 if refusal.code not in _PASSED_BY:
                     logger.error("Run %s: %s", run_id, refusal)
                     time.sleep(0.2)
-            except Exception:
-                # the driver has logged and counted it; the run is taken again, or is poisoned
+            except Exception as error:
+                # the driver has logged and counted it: the run is taken again, until it is poisoned
+                self.failures[run_id] = self.failures.get(run_id, 0) + 1
+                if self.failures[run_id] > self.worker.settings.poison_limit:
+                    self.given_up[run_id] = error
                 time.sleep(0.2)
 
     def _pause_s(self) -> float:

@@ -19,12 +19,12 @@ from workflows.jsonvalue import check_storable, store, text_of
 from workflows.ledger import reopening
 from workflows.ledger.controlling import send
 from workflows.ledger.publishing import Concurrency, Publication, publish
-from workflows.models import Lease, Run
+from workflows.models import Lease, Run, Scope
 from workflows.operations.children import definitions_below, frozen_children
 from workflows.operations.people import Actor
 from workflows.operations.readiness import frozen_functions, refuse_unless_ready
 from workflows.operations.workflows import LIBRARY, Definition, store_definition
-from workflows.statuses import ControlKind, RunStatus
+from workflows.statuses import ControlKind, RunStatus, ScopePhase, WaitsFor
 
 MOST_TITLE = 500
 MOST_KEY = 200
@@ -256,6 +256,37 @@ def retry(run_id: int, *, actor: Actor, reason: str = "") -> str:
         return "reopened"
     reopening.hurry(run_id=run_id, actor=actor.recorded, now=timezone.now())
     return "hurried"
+
+
+def skip(run_id: int, *, actor: Actor, reason: str, visit: int | None = None) -> int:
+    """Let a step count as skipped: the failed one of a failed run, or one that waits. Returns its visit.
+
+    A reason is needed, since it stays on the run for ever. Raises ``run.not_found``, ``input.invalid``,
+    ``run.nothing_to_skip``, ``run.terminal``, ``lease.held``.
+    """
+    if not reason.strip():
+        raise Refusal("input.invalid", reason="Skipping a step needs a reason (`--reason`).")
+    run = _run(run_id)
+    if run.status in (RunStatus.FAILED, RunStatus.ABANDONED):
+        number = reopening.reopen(run_id=run_id, actor=actor.recorded, reason=reason, now=timezone.now(), skip=True)
+        assert number is not None
+        return number
+    waiting = Scope.objects.filter(run=run, phase=ScopePhase.WAITING, visit__isnull=False)
+    waiting = waiting.exclude(waits_for=WaitsFor.JOIN)
+    visits = list(waiting.values_list("visit", flat=True)[:2])
+    if visit is None and len(visits) == 1:
+        visit = visits[0]
+    if visit is None or not waiting.filter(visit=visit).exists():
+        raise Refusal("run.nothing_to_skip", run=run_id)
+    send(
+        run_id=run_id,
+        kind=ControlKind.SKIP,
+        payload={"visit": visit, "reason": reason},
+        request_id=uuid.uuid4().hex,
+        sender=actor.recorded,
+        now=timezone.now(),
+    )
+    return visit
 
 
 def _reopen(run_id: int, actor: Actor, reason: str) -> None:

@@ -1,4 +1,4 @@
-"""``runs list|show|events|cancel|resume|retry|reconcile``."""
+"""``runs list|show|events|answer|signal|cancel|pause|resume|retry|skip|reconcile``."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from django.core.management.base import CommandParser
 
 from workflows.errors import FAILURES, ExitCode, Refusal
 from workflows.jsonvalue import read_json
+from workflows.management import answers
 from workflows.management.base import Command as WaypostCommand
 from workflows.management.base import error_document, read_text
 from workflows.management.descriptions import described, event_line, list_table
@@ -43,14 +44,21 @@ class Command(WaypostCommand):
         cancel = actions.add_parser("cancel", help="end runs as cancelled")
         resume = actions.add_parser("resume", help="let held, failed, blocked and abandoned runs go on")
         retry = actions.add_parser("retry", help="try the failed or waiting step again now")
+        pause = actions.add_parser("pause", help="hold runs: what runs goes on, nothing new starts")
+        skip = actions.add_parser("skip", help="let the failed or waiting step of a run count as skipped")
+        skip.add_argument("--visit", type=_visit, metavar="V", help="which step, as v3; default: the only one")
+        answer = actions.add_parser("answer", help="answer an open question of a run")
+        signal = actions.add_parser("signal", help="send a signal to a run")
+        answers.add_answer(answer)
+        answers.add_signal(signal)
         decide = actions.add_parser("reconcile", help="say what became of a step whose worker died")
-        for action in (show, cancel, resume, retry):
+        for action in (show, cancel, pause, resume, retry):
             action.add_argument(
                 "runs", nargs="+", metavar="RUN", help="number of a run; - reads numbers from standard input"
             )
-        for action in (events, decide):
+        for action in (events, skip, decide):
             action.add_argument("run", metavar="RUN", help="number of a run")
-        for action in (cancel, resume, retry, decide):
+        for action in (cancel, pause, resume, retry, skip, decide):
             action.add_argument("--as", dest="person", metavar="USER", help="the user who decides")
             action.add_argument("--reason", default="", help="why; kept with the decision")
         _add_decision(decide)
@@ -121,14 +129,39 @@ class Command(WaypostCommand):
     def do_retry(self, **options: Any) -> int:
         return self.for_each(options, _retry)
 
+    def do_pause(self, **options: Any) -> int:
+        return self.for_each(options, _pause)
+
+    def do_skip(self, **options: Any) -> int:
+        number = run_id(options["run"])
+        actor = shell_actor(options["person"])
+        visit = operations.skip(number, actor=actor, reason=options["reason"], visit=options["visit"])
+        return self.done(options, {"run": number, "visit": visit}, f"v{visit} counts as skipped")
+
+    def do_answer(self, **options: Any) -> int:
+        answered = answers.carry_out_answer(options)
+        words = "is answered" if answered.settled else f"has {answered.votes} of {answered.quorum} approvals"
+        document = {"run": answered.run_id, "interrupt": answered.visit, "settled": answered.settled}
+        return self.done(options, document, f"v{answered.visit} {words}")
+
+    def do_signal(self, **options: Any) -> int:
+        number, is_new = answers.carry_out_signal(options)
+        words = "the signal was accepted" if is_new else "the signal was accepted before"
+        return self.done(options, {"run": number, "new": is_new}, words)
+
+    def done(self, options: dict[str, Any], document: dict[str, Any], words: str) -> int:
+        number = document["run"]
+        if options["as_json"]:
+            self.print_json(document)
+        else:
+            self.stdout.write(f"run {number}: {words}; `run_workflow {number}` goes on with it.")
+        return ExitCode.SUCCEEDED
+
     def do_reconcile(self, **options: Any) -> int:
         number = run_id(options["run"])
         visit = reconcile(number, _told(options), actor=shell_actor(options["person"]), visit=options["visit"])
-        if options["as_json"]:
-            self.print_json({"run": number, "visit": visit, "decision": options["decision"]})
-        else:
-            self.stdout.write(f"run {number}: v{visit} is reconciled; `run_workflow {number}` goes on with it.")
-        return ExitCode.SUCCEEDED
+        document = {"run": number, "visit": visit, "decision": options["decision"]}
+        return self.done(options, document, f"v{visit} is reconciled")
 
     def for_each(self, options: dict[str, Any], action: Callable[[int, Actor, str], str]) -> int:
         """Do the same to every run; a refusal of one does not stop the others. The exit code is the first refusal's."""
@@ -167,6 +200,11 @@ def _resume(number: int, actor: Actor, reason: str) -> str:
     how = operations.resume(number, actor=actor, reason=reason)
     words = {"released": "is no longer held", "reopened": "is open again", "woken": "will be looked at again"}
     return f"{words[how]}; `run_workflow {number}` goes on with it"
+
+
+def _pause(number: int, actor: Actor, reason: str) -> str:
+    is_new = operations.pause(number, actor=actor, reason=reason)
+    return f"is held; `runs resume {number}` lets it go on" if is_new else "was held already"
 
 
 def _retry(number: int, actor: Actor, reason: str) -> str:
