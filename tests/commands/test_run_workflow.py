@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from django.contrib.auth import get_user_model
 
+from tests.commands.left_runs import waiting_run
 from tests.commands.support import give_stdin, manage, workflow_file
 from workflows.models import Event, Lease, Plan, Run
 
@@ -235,8 +236,8 @@ def test_max_steps_hands_the_run_back_and_its_number_goes_on(tmp_path: Path) -> 
 
 
 def test_a_timeout_hands_a_waiting_run_back(tmp_path: Path) -> None:
-    file = workflow_file(tmp_path, "steps:\n  - { id: nap, kind: wait, for: 1h }\n")
-    answer = manage("run_workflow", file, "--timeout", "50ms")
+    run = waiting_run(tmp_path, "steps:\n  - { id: nap, kind: wait, for: 1h }\n")
+    answer = manage("run_workflow", str(run), "--timeout", "50ms")
     assert answer.code == 6
     assert answer.lines[-3].endswith("is waiting")
     assert answer.lines[-2].startswith("  nap waits for a moment (until ")

@@ -63,7 +63,7 @@ def reconcile(run_id: int, told: Told, *, actor: Actor, visit: int | None = None
 
 def _visit_to_decide(run_id: int, visit: int | None) -> int:
     waiting = Scope.objects.filter(run_id=run_id, phase=ScopePhase.WAITING, waits_for=WaitsFor.RECONCILE)
-    numbers = sorted(number for number in waiting.values_list("visit", flat=True) if number is not None)
+    numbers: list[int] = sorted(number for number in waiting.values_list("visit", flat=True) if number is not None)
     if visit is not None:
         if visit not in numbers:
             raise Refusal("attempt.not_interrupted", run=run_id, visit=f"v{visit}")
