@@ -107,7 +107,16 @@ def test_an_address_may_be_one_expression_and_its_scheme_another() -> None:
 
 @pytest.mark.parametrize(
     "value",
-    ["ftp://example.com", "example.com", "https://a@b", "https://a/b?c=1", "https://a/%2e%2e", "https://a/b#c", "", "//a"],
+    [
+        "ftp://example.com",
+        "example.com",
+        "https://a@b",
+        "https://a/b?c=1",
+        "https://a/%2e%2e",
+        "https://a/b#c",
+        "",
+        "//a",
+    ],
 )
 def test_other_texts_at_the_start_are_refused(value: str) -> None:
     assert refused("${ params.x }", value) == (
@@ -141,7 +150,16 @@ def test_null_inside_an_address_is_refused() -> None:
 
 @pytest.mark.parametrize(
     "url",
-    ["ftp://example.com/", "/path", "https://", "https:///a", "https://me:pass@example.com/", "https://a b/", "https://a:x/", "file:///etc/passwd"],
+    [
+        "ftp://example.com/",
+        "/path",
+        "https://",
+        "https:///a",
+        "https://me:pass@example.com/",
+        "https://a b/",
+        "https://a:x/",
+        "file:///etc/passwd",
+    ],
 )
 def test_only_http_and_https_with_a_host_and_without_a_user(url: str) -> None:
     assert refused(url) == (

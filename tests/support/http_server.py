@@ -23,7 +23,7 @@ class Asked:
     body: bytes
 
 
-Handler = Callable[["Conversation"], None]
+Handler = Callable[["Conversation"], object]
 
 
 @dataclass

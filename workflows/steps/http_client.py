@@ -113,7 +113,7 @@ def send(
         if stop.is_set() or (deadline is not None and now >= deadline):
             exchange.interrupt()
             exchange.done.wait(END_SECONDS)
-            # A request that was answered in the same moment is the truth about the effect.
+            # An answer that was complete before the interrupt is the truth about the effect.
             return exchange.answer_or(stop_reason() or "timeout")
         if now >= exchange.enough_at:
             exchange.close_sockets()
@@ -137,15 +137,19 @@ class _Exchange:
 
     def run(self) -> None:
         try:
-            self._answer = self._follow()
+            answer = self._follow()
+            with self._lock:
+                # A body without a length ends like a whole one when its connection is closed from here.
+                if not self._interrupted:
+                    self._answer = answer
         except Exception as error:
             self._error = error
         finally:
-            self.done.set()
             with self._lock:
                 for held in self._sockets:
                     held.close()
                 self._sockets.clear()
+            self.done.set()
 
     def interrupt(self) -> None:
         with self._lock:
@@ -206,7 +210,7 @@ class _Exchange:
             raise NoAnswer("network", f"{_shown(request)} failed: {_reason(error)}.") from error
         finally:
             milliseconds = round((time.monotonic() - started) * 1000)
-            self._log.append(f"{_shown(request)} {note} {milliseconds} ms")
+            self._log.append(f"{_shown(request)} {'interrupted' if self._interrupted else note} {milliseconds} ms")
 
     def _trace(self, name: str, info: Mapping[str, Any]) -> None:
         """Called by the library at every stage. Gets hold of the connection before anything is sent on it."""
@@ -237,6 +241,8 @@ class _Exchange:
             if not is_failure:
                 raise
             body.whole = False  # the status alone says enough
+        if time.monotonic() >= self.enough_at:
+            body.whole = False
         return replace(answer, body=bytes(body.data[:limit]), whole=body.whole, fault=body.fault)
 
 
