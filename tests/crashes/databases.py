@@ -16,7 +16,7 @@ TTL_MS = 3_000
 
 
 @contextmanager
-def private_database(store: str, url: str | None) -> Iterator[tuple[Path, Mapping[str, str]]]:
+def private_database(store: str, url: str | None, ttl_ms: int = TTL_MS) -> Iterator[tuple[Path, Mapping[str, str]]]:
     """A directory, and the environment in which Django finds an empty database (or the one at ``url``).
 
     Raises ``SystemExit`` when there is no PostgreSQL server.
@@ -27,8 +27,8 @@ def private_database(store: str, url: str | None) -> Iterator[tuple[Path, Mappin
             "DJANGO_SETTINGS_MODULE": "config.settings",
             "SECRET_KEY": "only for tests",
             "WAYPOST_VAR": str(directory / "var"),
-            "WAYPOST_LEASE_TTL_MS": str(TTL_MS),
-            "WAYPOST_HEARTBEAT_MS": str(TTL_MS // 3),
+            "WAYPOST_LEASE_TTL_MS": str(ttl_ms),
+            "WAYPOST_HEARTBEAT_MS": str(ttl_ms // 3),
             "WAYPOST_EFFECT_THREADS": "4",
         }
         if url is not None:

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import base64
 import json
 import sys
 import threading
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -36,7 +35,7 @@ class Done:
         if "outcome" in self.line:
             return _told(self.line)
         code = self.line["code"]
-        stdout, stderr = (base64.b64decode(self.line[name]) for name in ("stdout", "stderr"))
+        stdout, stderr = (bytes.fromhex(self.line[name]) for name in ("stdout", "stderr"))
         finished = Finished(
             exit_code=code if code >= 0 else 128 - code,
             signal=-code if code < 0 else None,
@@ -112,12 +111,11 @@ class Recorded:
 
     def _call(self, key: str, subject: str, context: EffectContext) -> Result:
         known = {"key": key, "dispatch": context.dispatch_id, "process": 0}
-        recorder.note(str(self._log), what="began", **known)
+        self._note(what="began", **known)
         self._watch.reach(subject, "began")
         result = self._kind.execute(context)
         failure = result.failure
-        recorder.note(
-            str(self._log),
+        self._note(
             what="done",
             outcome=result.outcome,
             output=result.output.text if result.output else None,
@@ -127,6 +125,9 @@ class Recorded:
         )
         self._watch.reach(subject, "done")
         return result
+
+    def _note(self, **line: Any) -> None:
+        recorder.append(str(self._log), json.dumps(line))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -139,28 +140,27 @@ class _Here:
 
 
 _here = threading.local()
+_run_process = shell.run_process
 
 
 def record_processes() -> None:
     """Let the programs of shell steps run under the recorder, in this process, from now on."""
-    run_process = shell.run_process
+    shell.run_process = _recorded
 
-    def recorded(command: Command, **how: Any) -> Finished:
-        here: _Here = _here.effect
-        program = find_program(command)
-        dies = here.watch.foretell(here.subject, ("began", "done"))
-        argv = [sys.executable, "-I", "-S", RECORDER, str(here.log), here.key, here.context.dispatch_id]
-        argv += [str(here.watch.process), dies or "-", "--", program, *command.argv[1:]]
-        return run_process(replace(command, argv=argv), **how)
 
-    shell.run_process = recorded
+def _recorded(command: Command, **how: Any) -> Finished:
+    here: _Here = _here.effect
+    program = find_program(command)
+    dies = here.watch.foretell(here.subject, ("began", "done"))
+    argv = [sys.executable, "-I", "-S", RECORDER, str(here.log), here.key, here.context.dispatch_id]
+    argv += [str(here.watch.process), dies or "-", "--", program, *command.argv[1:]]
+    return _run_process(replace(command, argv=argv), **how)
 
 
 def recorded_kinds(kinds: Kinds, watch: Watch, log: Path) -> Kinds:
     """The same kinds, with the effects of all that have one recorded."""
+    return {name: _wrapped(kind, watch, log) for name, kind in kinds.items()}
 
-    def wrapped(kind: StepKind) -> StepKind:
-        return cast(StepKind, Recorded(kind, watch, log)) if isinstance(kind, EffectKind) else kind
 
-    make: Callable[[StepKind], StepKind] = wrapped
-    return {name: make(kind) for name, kind in kinds.items()}
+def _wrapped(kind: StepKind, watch: Watch, log: Path) -> StepKind:
+    return cast(StepKind, Recorded(kind, watch, log)) if isinstance(kind, EffectKind) else kind

@@ -67,11 +67,8 @@ def open_attempts(run_id: int, plan: Plan, log: EffectLog) -> dict[str, dict[str
         phase = "done" if key in log.done else "began" if key in log.began else "admitted"
         repeats = may_repeat(plan.steps[visit.step], visit.access)
         decision = json.loads(attempt.authorization)["decision"] if attempt.authorization else None
-        if decision is not None:
-            more = int(decision == "did_not")
-        else:
-            more = int(repeats or phase != "done")
-        found[key] = {"phase": phase, "repeats": repeats, "more": more}
+        more = repeats or phase != "done" if decision is None else decision == "did_not"
+        found[key] = {"phase": phase, "repeats": repeats, "more": int(more)}
     return found
 
 

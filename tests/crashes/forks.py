@@ -6,6 +6,7 @@ import json
 import os
 import signal
 import sys
+import threading
 import traceback
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -14,10 +15,14 @@ from typing import Any
 
 from django.db import connections
 
-from tests.crashes.life import Order, live
+from tests.crashes.life import Lives, Order
 
 #: A life that takes longer has hung.
 LONGEST_LIFE_S = 90
+#: How many lives that nobody kills share a process.
+LIVES_OF_A_PROCESS = 12
+
+Indexed = tuple[int, Order]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,49 +34,80 @@ class Ended:
     complaint: str
 
 
-def live_all(orders: Sequence[Order], directory: Path, jobs: int) -> Iterator[tuple[int, Ended]]:
-    """Live every order, ``jobs`` at a time; yields index and ending in the order of their ends."""
+def live_here(orders: Sequence[Order]) -> list[Ended]:
+    """Live orders in this process. It has done everything once afterwards, so what is forked from it begins fast."""
+    lives = Lives()
+    endings = [Ended(report=lives.live(order), killed=None, complaint="") for order in orders]
+    lives.close()
+    return endings
+
+
+def live_all(orders: Sequence[Order], directory: Path, jobs: int) -> list[Ended]:
+    """Live every order in another process, ``jobs`` processes at a time; how each ended."""
     connections.close_all()
-    running: dict[int, int] = {}
-    waiting = iter(enumerate(orders))
+    if threading.active_count() > 1:
+        raise RuntimeError(f"A process with threads cannot be forked soundly: {threading.enumerate()}")
+    waiting = iter(list(_groups(orders)))
+    running: dict[int, list[int]] = {}
+    endings: dict[int, Ended] = {}
     try:
         while True:
-            while len(running) < jobs and (order := next(waiting, None)) is not None:
-                running[_fork(order[1], directory, order[0])] = order[0]
+            while len(running) < jobs and (group := next(waiting, None)) is not None:
+                running[_fork(group, directory)] = [index for index, _ in group]
             if not running:
-                return
+                return [endings[index] for index in range(len(orders))]
             process, status = os.wait()
-            if process in running:
-                yield running[process], _collect(directory, running.pop(process), status)
+            for index in running.pop(process, ()):
+                endings[index] = _collect(directory, index, status)
     finally:
         for process in running:
             os.kill(process, signal.SIGKILL)
             os.waitpid(process, 0)
 
 
-def _fork(order: Order, directory: Path, index: int) -> int:
+def _groups(orders: Sequence[Order]) -> Iterator[list[Indexed]]:
+    """A process for each life that ends in a kill, one for some others together."""
+    gentle: list[Indexed] = []
+    for index, order in enumerate(orders):
+        if order.dies_at is not None:
+            yield [(index, order)]
+            continue
+        gentle.append((index, order))
+        if len(gentle) == LIVES_OF_A_PROCESS:
+            yield gentle
+            gentle = []
+    if gentle:
+        yield gentle
+
+
+def _fork(group: Sequence[Indexed], directory: Path) -> int:
     sys.stdout.flush()
     sys.stderr.flush()
     process = os.fork()
     if process == 0:
-        _be_born(order, directory, index)
+        _be_born(group, directory)
     return process
 
 
-def _be_born(order: Order, directory: Path, index: int) -> None:
-    code = 1
+def _be_born(group: Sequence[Indexed], directory: Path) -> None:
     try:
-        complaints = os.open(directory / f"{index}.complaint", os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-        os.dup2(complaints, 2)
-        signal.alarm(LONGEST_LIFE_S)
-        report = live(order)
-        (directory / f"{index}.report").write_text(json.dumps(report))
-        code = 0
+        lives = Lives()
+        for index, order in group:
+            _live_one(lives, order, directory, index)
+    finally:
+        os._exit(0)
+
+
+def _live_one(lives: Lives, order: Order, directory: Path, index: int) -> None:
+    complaints = os.open(directory / f"{index}.complaint", os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    os.dup2(complaints, 2)
+    os.close(complaints)
+    signal.alarm(LONGEST_LIFE_S)
+    try:
+        (directory / f"{index}.report").write_text(json.dumps(lives.live(order)))
     except BaseException:
         traceback.print_exc()
-    finally:
-        sys.stderr.flush()
-        os._exit(code)
+    sys.stderr.flush()
 
 
 def _collect(directory: Path, index: int, status: int) -> Ended:
@@ -80,5 +116,4 @@ def _collect(directory: Path, index: int, status: int) -> Ended:
     text = complaint.read_text() if complaint.exists() else ""
     report.unlink(missing_ok=True)
     complaint.unlink(missing_ok=True)
-    killed = os.WTERMSIG(status) if os.WIFSIGNALED(status) else None
-    return Ended(report=told, killed=killed, complaint=text)
+    return Ended(report=told, killed=os.WTERMSIG(status) if os.WIFSIGNALED(status) else None, complaint=text)

@@ -6,6 +6,8 @@ what is parked with what the effect's own log shows, and goes on until the run h
 
 from __future__ import annotations
 
+import signal
+import threading
 import time
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -16,6 +18,7 @@ from django.utils import timezone
 from tests.crashes import effects, ends
 from tests.crashes.moments import Point, Watch, watch_ledger
 from tests.crashes.scenarios import Scenario
+from workflows.engine.driver import Settings
 from workflows.engine.effects import visit_path
 from workflows.errors import Refusal
 from workflows.ledger.inspection import inspect_run
@@ -24,29 +27,37 @@ from workflows.models import Lease, Run, Visit
 from workflows.operations.driving import Standing, Worker
 from workflows.operations.people import Actor
 from workflows.operations.runs import Start, start
+from workflows.steps import KINDS
 
 #: How long a life waits for the lease of the one before, and for the end of its effects, in seconds.
 PATIENCE_S = 30.0
+#: Even a wait whose end has passed already parks the run.
+PARK_ALWAYS_MS = -3_600_000
 #: Refusals after which a driver tries again: somebody else holds the run, or held it when this one was too slow.
 _TRY_AGAIN = frozenset({"lease.held", "lease.lost", "run.parked", "store.contended"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Order:
-    """A life to live. ``lingers``: the driver keeps its lease over short waits instead of parking the run."""
+    """A life to live. ``dies_of`` is the signal at ``dies_at``: SIGKILL, or SIGSTOP to freeze there. ``lingers``: the
+    driver keeps its lease over short waits instead of parking the run."""
 
     scenario: Scenario
     key: str
     log: Path
     dies_at: Point | None = None
+    dies_of: int = signal.SIGKILL
     is_first: bool = True
     lingers: bool = True
 
 
 class Life:
-    def __init__(self, order: Order, watch: Watch) -> None:
+    """A life in this process, with the worker that all lives of the process share."""
+
+    def __init__(self, order: Order, watch: Watch, worker: Worker) -> None:
         self.order = order
         self.watch = watch
+        self.worker = worker
         self.decisions: list[tuple[str, str]] = []
 
     def live(self) -> dict[str, Any]:
@@ -82,20 +93,18 @@ class Life:
         return start(wish).run_id
 
     def _drive(self, run_id: int) -> None:
-        worker = Worker(stopping=lambda: False, pause=time.sleep)
-        worker.effects.kinds = effects.recorded_kinds(worker.effects.kinds, self.watch, self.order.log)
-        if not self.order.lingers:
-            worker.settings = replace(worker.settings, linger_ms=0)
-        while not (standing := self._drive_on(worker, run_id)).is_final:
+        self.worker.effects.kinds = effects.recorded_kinds(KINDS, self.watch, self.order.log)
+        linger_ms = Settings(ttl_ms=1).linger_ms if self.order.lingers else PARK_ALWAYS_MS
+        self.worker.settings = replace(self.worker.settings, linger_ms=linger_ms)
+        while not (standing := self._drive_on(run_id)).is_final:
             if not self._attend(run_id):
                 raise RuntimeError(f"The run stands still: {standing}")
 
-    @staticmethod
-    def _drive_on(worker: Worker, run_id: int) -> Standing:
+    def _drive_on(self, run_id: int) -> Standing:
         deadline = time.monotonic() + PATIENCE_S
         while True:
             try:
-                return worker.drive(run_id)
+                return self.worker.drive(run_id)
             except Refusal as refusal:
                 if refusal.code not in _TRY_AGAIN or time.monotonic() > deadline:
                     raise
@@ -129,12 +138,26 @@ class Life:
         self.decisions.append((key, told.decision))
 
 
-def live(order: Order) -> dict[str, Any]:
-    """Live one life in this process, which is spoiled for everything else afterwards."""
-    watch = Watch(order.dies_at)
-    watch_ledger(watch)
-    effects.record_processes()
-    return Life(order, watch).live()
+class Lives:
+    """The lives of one process, one after the other."""
+
+    def __init__(self) -> None:
+        self._worker = Worker(stopping=lambda: False, pause=time.sleep)
+
+    def live(self, order: Order) -> dict[str, Any]:
+        """Live a life. From now on this process is watched, and good for nothing but lives."""
+        watch = Watch(order.dies_at, order.dies_of)
+        watch_ledger(watch)
+        effects.record_processes()
+        return Life(order, watch, self._worker).live()
+
+    def close(self) -> None:
+        """End every thread and process of these lives."""
+        self._worker.pool.close(wait_seconds=5)
+        self._worker.supervisor.close()
+        deadline = time.monotonic() + 5
+        while threading.active_count() > 1 and time.monotonic() < deadline:
+            time.sleep(0.01)  # the heartbeat's thread ends by itself
 
 
 def wait_for_quiet(log: Path, seconds: float = 5.0) -> list[int]:

@@ -12,7 +12,6 @@ import signal
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -78,18 +77,34 @@ class Watch:
             return point == self._dies_at
 
 
-class _Transaction:
-    """The transaction that the watched thread is in."""
+class _Now:
+    """What this process does at the moment: who watches it, and the transaction its main thread is in."""
 
-    def __init__(self) -> None:
-        self.verb: str | None = None
-        self.is_single_statement = False
-        self.writes = 0
-        self.batch: Batch | None = None
+    watch: Watch | None = None
+    verb: str | None = None
+    is_single_statement = False
+    writes = 0
+    batch: Batch | None = None
+
+    def is_watched(self) -> bool:
+        return self.watch is not None and self.verb is not None and in_main_thread()
+
+    def reach(self, place: str) -> None:
+        if self.watch is not None and self.is_watched():
+            self.watch.reach(self.subject, place)
 
     @property
     def subject(self) -> str:
         return subject_of(self.batch) if self.verb == "advance" and self.batch is not None else str(self.verb)
+
+
+_now = _Now()
+_is_installed = False
+
+
+def in_main_thread() -> bool:
+    """Other threads, such as the heartbeat's, write when the clock says so; they have no points."""
+    return threading.current_thread() is threading.main_thread()
 
 
 def subject_of(batch: Batch) -> str:
@@ -107,85 +122,70 @@ def subject_of(batch: Batch) -> str:
 
 
 def watch_ledger(watch: Watch) -> None:
-    """Let ``watch`` see every write of the main thread from now on. Other threads (the heartbeat) are not watched."""
-    open_now = _Transaction()
-    main = threading.main_thread()
-
-    def is_watched() -> bool:
-        return open_now.verb is not None and threading.current_thread() is main
-
-    def before_statement(sql: str) -> None:
-        if is_watched() and _WRITES.match(sql):
-            open_now.writes += 1
-            watch.reach(open_now.subject, f"before write {open_now.writes}")
-
-    def after_statement(sql: str) -> None:
-        if is_watched() and open_now.is_single_statement and _WRITES.match(sql):
-            watch.reach(open_now.subject, "committed")
-
-    def committing() -> None:
-        if is_watched():
-            watch.reach(open_now.subject, "before COMMIT")
-
-    def committed() -> None:
-        if is_watched():
-            watch.reach(open_now.subject, "committed")
-
-    _watch_verbs(watch, open_now, main)
-    _watch_batches(open_now)
-    _watch_commits(committing, committed)
-    connection_created.connect(
-        lambda connection, **_: _watch_sqlite(connection, before_statement), weak=False, dispatch_uid="tests.crashes"
-    )
-    _watch_postgresql(before_statement, after_statement)
+    """Let ``watch``, and no other any more, see every write of this process."""
+    global _is_installed
+    _now.watch = watch
+    if not _is_installed:
+        _is_installed = True
+        _watch_verbs()
+        _watch_batches()
+        _watch_commits()
+        connection_created.connect(_watch_sqlite, dispatch_uid="tests.crashes")
+        _watch_postgresql()
 
 
-def _watch_verbs(watch: Watch, open_now: _Transaction, main: threading.Thread) -> None:
+def _before_statement(sql: str) -> None:
+    if _now.is_watched() and _WRITES.match(sql):
+        _now.writes += 1
+        _now.reach(f"before write {_now.writes}")
+
+
+def _watch_verbs() -> None:
     run = transactions._run
 
     def watched(connection: BaseDatabaseWrapper, work: Any) -> Any:
-        if threading.current_thread() is not main:
+        if not in_main_thread():
             return run(connection, work)
-        open_now.verb, open_now.is_single_statement, open_now.writes = work.verb, work.is_single_statement, 0
-        watch.reach(open_now.subject, "before")
+        _now.verb, _now.is_single_statement, _now.writes = work.verb, work.is_single_statement, 0
+        _now.reach("before")
         try:
             return run(connection, work)
         finally:
-            open_now.verb = None
+            _now.verb = None
 
     transactions._run = watched
 
 
-def _watch_batches(open_now: _Transaction) -> None:
+def _watch_batches() -> None:
     advance = driver.advance
 
     def watched(batch: Batch) -> None:
-        open_now.batch = batch
+        _now.batch = batch
         try:
             advance(batch)
         finally:
-            open_now.batch = None
+            _now.batch = None
 
     driver.advance = watched
 
 
-def _watch_commits(committing: Callable[[], None], committed: Callable[[], None]) -> None:
+def _watch_commits() -> None:
     commit = BaseDatabaseWrapper._commit
 
     def watched(self: BaseDatabaseWrapper) -> None:
-        committing()
+        _now.reach("before COMMIT")
         commit(self)
-        committed()
+        _now.reach("committed")
 
     BaseDatabaseWrapper._commit = watched
 
 
-def _watch_sqlite(connection: BaseDatabaseWrapper, before: Callable[[str], None]) -> None:
+def _watch_sqlite(connection: BaseDatabaseWrapper, **_: Any) -> None:
     if connection.vendor == "sqlite":
-        connection.connection.set_trace_callback(before)
+        connection.connection.set_trace_callback(_before_statement)
 
 
-def _watch_postgresql(before: Callable[[str], None], after: Callable[[str], None]) -> None:
+def _watch_postgresql() -> None:
     try:
         import psycopg
     except ImportError:
@@ -194,9 +194,10 @@ def _watch_postgresql(before: Callable[[str], None], after: Callable[[str], None
 
     def watched(self: Any, query: Any, *args: Any, **kwargs: Any) -> Any:
         text = query if isinstance(query, str) else query.decode() if isinstance(query, bytes) else ""
-        before(text)
+        _before_statement(text)
         answer = execute(self, query, *args, **kwargs)
-        after(text)
+        if _now.is_single_statement and _WRITES.match(text):
+            _now.reach("committed")
         return answer
 
     psycopg.Cursor.execute = watched

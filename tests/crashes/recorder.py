@@ -3,53 +3,57 @@
 ``recorder.py LOG KEY DISPATCH DRIVER DIES -- PROGRAM ARGUMENT…``: a line in LOG when the program begins and one when it
 has done its work, each on the disk before anything else happens. DIES is ``began`` or ``done``: at that line the process
 DRIVER is killed and the program is kept alive, as one that goes on working; ``-`` kills nobody.
+
+It runs once per effect, so it imports only what starts at once.
 """
 
-from __future__ import annotations
-
-import base64
-import json
 import os
-import signal
-import subprocess
 import sys
-import time
+
+_KILL = 9
 
 
-def note(log: str, **what: object) -> None:
-    line = json.dumps(what, separators=(",", ":")) + "\n"
+def append(log: str, line: str) -> None:
+    """Add a line to a log, in one piece and to the disk."""
     descriptor = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
-    os.write(descriptor, line.encode())
+    os.write(descriptor, f"{line}\n".encode())
     os.fsync(descriptor)
     os.close(descriptor)
 
 
 def main(log: str, key: str, dispatch: str, driver: str, dies: str, _: str, *program: str) -> None:
-    known = {"key": key, "dispatch": dispatch, "process": os.getpid()}
-    note(log, what="began", **known)
+    known = f'"key":"{key}","dispatch":"{dispatch}","process":{os.getpid()}'
+    append(log, f'{{"what":"began",{known}}}')
     kill(driver, dies == "began")
-    done = subprocess.run(program, capture_output=True, check=False)
-    note(
-        log,
-        what="done",
-        code=done.returncode,
-        stdout=base64.b64encode(done.stdout).decode(),
-        stderr=base64.b64encode(done.stderr).decode(),
-        **known,
-    )
+    code, stdout, stderr = run(program)
+    append(log, f'{{"what":"done",{known},"code":{code},"stdout":"{stdout.hex()}","stderr":"{stderr.hex()}"}}')
     kill(driver, dies == "done")
-    os.write(2, done.stderr)
-    sys.stdout.buffer.write(done.stdout)
-    sys.stdout.buffer.flush()
-    if done.returncode < 0:
-        os.kill(os.getpid(), -done.returncode)
-    os._exit(done.returncode)
+    write(2, stderr)
+    write(1, stdout)
+    if code < 0:
+        os.kill(os.getpid(), -code)
+    os._exit(code)
+
+
+def run(program: tuple[str, ...]) -> tuple[int, bytes, bytes]:
+    """Exit code (negative: the signal) and both outputs of a program that has this process's input."""
+    outputs = [os.memfd_create(name) for name in ("stdout", "stderr")]
+    places = [(os.POSIX_SPAWN_DUP2, descriptor, number) for number, descriptor in enumerate(outputs, 1)]
+    child = os.posix_spawn(program[0], program, os.environ, file_actions=places)
+    status = os.waitpid(child, 0)[1]
+    stdout, stderr = (os.pread(descriptor, os.fstat(descriptor).st_size, 0) for descriptor in outputs)
+    return os.waitstatus_to_exitcode(status), stdout, stderr
+
+
+def write(descriptor: int, data: bytes) -> None:
+    while data:
+        data = data[os.write(descriptor, data) :]
 
 
 def kill(driver: str, now: bool) -> None:
     if now:
-        os.kill(int(driver), signal.SIGKILL)
-        time.sleep(60)
+        os.kill(int(driver), _KILL)
+        os.execv("/bin/sleep", ["sleep", "60"])
 
 
 if __name__ == "__main__":
