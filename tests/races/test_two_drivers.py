@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-import signal
 import threading
 from pathlib import Path
 
 import pytest
 
-from tests.processes import Processes, run_in_threads
+from tests.processes import run_in_threads
 from tests.races.observing import TIMEOUT_S
 from tests.support.driving import driver_with
 from tests.support.hand import ENGINE_VERSIONS, TTL_MS, Hand, expire
 from tests.support.kinds import Scripted, kinds_with, ok
 from tests.support.plans import publish_run, workflow
-from tests.support.rows import assert_sound, events_of, run_rows
+from tests.support.rows import assert_sound, events_of
 from workflows.engine.contract import EffectContext, Result
 from workflows.engine.driver import Driver, Left
 from workflows.errors import Refusal
@@ -105,46 +104,3 @@ def test_a_zombie_and_its_successor_write_at_the_same_instant_and_only_one_count
         assert answers[0].code == "lease.lost"
         assert list(Attempt.objects.filter(run_id=run_id).values_list("status", flat=True)) == ["interrupted"]
         assert_sound(run_id)
-
-
-FROZEN = """
-import sys
-from tests.support.hand import Hand
-from tests.support.kinds import ok
-from workflows.errors import Refusal
-
-hand = Hand(int(sys.argv[1]), owner="frozen")
-hand.step()
-batch = hand.batch(hand.decide({"v1.1": ok("from the grave")}))
-print("ready", flush=True)
-sys.stdin.readline()
-try:
-    hand.write(batch)
-    print("written")
-except Refusal as refusal:
-    print(refusal.code, refusal.message)
-"""
-
-
-def test_a_worker_frozen_beyond_its_lease_commits_nothing_when_it_thaws(processes: Processes) -> None:
-    """LEASE.7: stopped with the result in hand, taken over, continued."""
-    run_id = publish_run(TEXT)
-    frozen = processes.start_script(FROZEN, str(run_id))
-    assert frozen.stdout is not None
-    assert frozen.stdin is not None
-    assert frozen.stdout.readline() == "ready\n"
-    frozen.send_signal(signal.SIGSTOP)
-    expire(run_id)
-    successor = Hand(run_id, owner="successor")
-    successor.step()
-    before = run_rows(run_id)
-    frozen.stdin.write("\n")
-    frozen.stdin.flush()
-    frozen.send_signal(signal.SIGCONT)
-    answer, errors = frozen.communicate(timeout=TIMEOUT_S)
-    assert (answer, errors) == (
-        f"lease.lost The lease on run {run_id} was lost: epoch 2 took over from epoch 1.\n",
-        "",
-    )
-    assert run_rows(run_id) == before
-    assert_sound()
