@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections import OrderedDict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from django.db.models import Count
@@ -48,6 +48,7 @@ from workflows.statuses import ScopePhase, SlotKind, VisitStatus
 
 #: Bytes of payload text whose decoded values are kept.
 CACHE_BYTES = 64 * 1024 * 1024
+READ_AT_ONCE = 500
 
 
 class Payloads:
@@ -68,6 +69,14 @@ class Payloads:
         else:
             self._values.move_to_end(digest)
         return known[1]
+
+    def get_many(self, digests: Iterable[str]) -> None:
+        """Read those that are not known in a few queries, so that a join after a takeover is not one per item."""
+        missing = sorted({digest for digest in digests if digest not in self._values})
+        for start in range(0, len(missing), READ_AT_ONCE):
+            rows = Payload.objects.filter(digest__in=missing[start : start + READ_AT_ONCE])
+            for digest, text, size in rows.values_list("digest", "text", "size"):
+                self.put(digest, size, json.loads(text))
 
     def put(self, digest: str, size: int, value: Any) -> None:
         if digest in self._values:
@@ -222,7 +231,9 @@ class Memory:
 
     def ended_items(self, visit: int) -> Mapping[int, ScopeRow]:
         rows = Scope.objects.filter(run_id=self.identity.id, parent_visit=visit, phase=ScopePhase.ENDED)
-        return {row["index"]: ScopeRow(**row) for row in rows.values(*column_names(ScopeRow))}
+        ended = {row["index"]: ScopeRow(**row) for row in rows.values(*column_names(ScopeRow))}
+        self.payloads.get_many(row.output_digest for row in ended.values() if row.output_digest is not None)
+        return ended
 
     def interrupt(self, visit: int) -> InterruptRow | None:
         return self._interrupts.get(visit)
