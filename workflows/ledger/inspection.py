@@ -13,6 +13,7 @@ from django.db.models import Model
 
 from workflows.facts import RunState, ScopeRow, column_names
 from workflows.jsonvalue import digest
+from workflows.ledger import inspection_waiting
 from workflows.ledger.records import compact
 from workflows.models import Attempt, ControlMessage, Event, Lease, Payload, RowVersion, Run, Scope, ScopeVars, Visit
 from workflows.statuses import AttemptStatus, ScopePhase, VisitStatus
@@ -33,7 +34,12 @@ def inspect_run(run_id: int) -> list[str]:
     """What is wrong with the rows of a run, one sentence each; empty when they agree. Raises ``Run.DoesNotExist``."""
     rows = _Rows(run_id)
     parts = (_numbers(rows), _visits(rows), _attempts(rows), _versions(rows), _ending(rows), _controls(rows))
-    return [*(problem for part in parts for problem in part), *_payloads(rows)]
+    beside = (
+        inspection_waiting.bodies(rows.run, rows.scopes, rows.visits),
+        inspection_waiting.questions(rows.run, rows.visits, rows.attempts),
+        inspection_waiting.places(rows.run, rows.scopes),
+    )
+    return [*(problem for part in (*parts, *beside) for problem in part), *_payloads(rows)]
 
 
 class _Rows:
@@ -227,6 +233,8 @@ def _controls(rows: _Rows) -> Iterator[str]:
 def _payloads(rows: _Rows) -> Iterator[str]:
     named = {rows.run.params_digest, rows.run.output_digest}
     named |= {visit.output_digest for visit in rows.visits} | {scope.output_digest for scope in rows.scopes}
+    named |= {visit.detail_digest for visit in rows.visits} | {scope.input_digest for scope in rows.scopes}
+    named |= inspection_waiting.payload_names(rows.run)
     for attempt in rows.attempts:
         named |= {attempt.output_digest, attempt.late_output_digest, attempt.log_digest}
     wanted = named - {None}
