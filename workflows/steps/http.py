@@ -10,7 +10,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import replace
 from http import HTTPStatus
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from workflows.engine.contract import Effect, EffectContext, Entered, Entry, Result
 from workflows.engine.results import failure_result, output_result, stopped_result
@@ -21,11 +21,8 @@ from workflows.statuses import Access
 from workflows.steps.entering import effect, kind_of_value
 from workflows.steps.http_address import shown_address, written_address
 from workflows.steps.http_body import BODY_LIMIT, UnusableBody, parse_body, quoted, retry_after_ms
+from workflows.steps.http_messages import SAFE_METHODS, Answer, Header, NoAnswer, Request
 
-if TYPE_CHECKING:
-    from workflows.steps.http_client import Answer, Header, Request
-
-_SAFE = frozenset({"GET", "HEAD"})
 _HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 _HEADER_FAULT = re.compile(r"[\x00-\x08\x0a-\x1f\x7f]")
 #: Say how the message is delivered, which is the client's business; a wrong one would let two messages look like one.
@@ -58,11 +55,10 @@ class HttpKind:
         elif options["body"] is not None:
             inputs["body"] = _text(entry.evaluate(options["body"]), '"body"')
             _add(headers, "Content-Type", "text/plain; charset=utf-8")
-        return effect(entry, inputs, access=Access.READ if method in _SAFE else Access.WRITE)
+        return effect(entry, inputs, access=Access.READ if method in SAFE_METHODS else Access.WRITE)
 
     def execute(self, context: EffectContext) -> Result:
-        # The client library is loaded with the first request, not with every command.
-        from workflows.steps.http_client import NoAnswer, send
+        from workflows.steps.http_client import send  # slow to import
 
         secrets = _Secrets(context)
         lines: list[str] = []
@@ -161,8 +157,6 @@ def _text(value: Any, what: str) -> str:
 
 
 def _request(context: EffectContext, secrets: _Secrets) -> Request:
-    from workflows.steps.http_client import Request
-
     inputs, options = context.inputs, context.step.options
     body = inputs.get("body")
     return Request(
@@ -176,13 +170,11 @@ def _request(context: EffectContext, secrets: _Secrets) -> Request:
 
 
 def _sent_headers(context: EffectContext, secrets: _Secrets) -> tuple[Header, ...]:
-    from workflows.steps.http_client import Header
-
     options = context.step.options
     headers = dict(context.inputs["headers"])
     if options["auth"] is not None:
         _add(headers, "Authorization", f"Bearer {secrets.read(options['auth']['secret'])}")
-    if context.inputs["method"] not in _SAFE:
+    if context.inputs["method"] not in SAFE_METHODS:
         _add(headers, options["idempotency_header"], context.dispatch_id)
     _add(headers, "User-Agent", "Waypost")
     _add(headers, "Accept", "application/json, */*;q=0.5" if options["parse"] == "json" else "*/*")

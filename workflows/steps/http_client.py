@@ -17,14 +17,14 @@ import threading
 import time
 import zlib
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import lru_cache
-from http import HTTPStatus
 from typing import Any
 
 import httpx
 
 from workflows.steps.http_address import shown_address
+from workflows.steps.http_messages import Answer, NoAnswer, Request
 
 #: How often the stop event is looked at.
 TICK_SECONDS = 0.1
@@ -37,56 +37,6 @@ FAILURE_BODY_SECONDS = 5.0
 MAX_REDIRECTS = 10
 
 _REDIRECTS = frozenset({301, 302, 303, 307, 308})
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Header:
-    """``travels``: a redirect to another origin takes it along, since it identifies nobody."""
-
-    name: str
-    value: bytes
-    travels: bool = False
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Request:
-    """``expected``: statuses that are outcomes, so that neither a redirect nor a failure is made of them.
-
-    ``body_limit``: bytes of the response's body that are kept; 0: it is not read at all.
-    """
-
-    method: str
-    address: str
-    headers: tuple[Header, ...]
-    content: bytes | None
-    expected: frozenset[int]
-    body_limit: int
-
-    @property
-    def is_safe(self) -> bool:
-        """Whether it only reads: it is made again where a redirect points to."""
-        return self.method in ("GET", "HEAD")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Answer:
-    """``body`` is what was kept; ``whole`` says whether that is all of it. ``fault``: why it cannot be used."""
-
-    status: int
-    address: str
-    headers: Mapping[str, str]
-    body: bytes = b""
-    whole: bool = True
-    fault: str = ""
-
-
-class NoAnswer(Exception):
-    """``code`` is a failure code; ``stopped`` the reason (``timeout``, ``cancelled``, …) when it was interrupted."""
-
-    def __init__(self, code: str, message: str, *, stopped: str | None = None) -> None:
-        super().__init__(message)
-        self.code = code
-        self.stopped = stopped
 
 
 class _Interrupted(Exception):
@@ -226,7 +176,7 @@ class _Exchange:
 
     def _received(self, request: Request, response: httpx.Response) -> Answer:
         answer = Answer(status=response.status_code, address=request.address, headers=_headers_of(response))
-        limit, is_failure = request.body_limit, is_failing(request, answer.status)
+        limit, is_failure = request.body_limit, request.fails_with(answer.status)
         if is_failure:
             limit = FAILURE_BODY_LIMIT
             self.enough_at = time.monotonic() + FAILURE_BODY_SECONDS
@@ -244,10 +194,6 @@ class _Exchange:
         if time.monotonic() >= self.enough_at:
             body.whole = False
         return replace(answer, body=bytes(body.data[:limit]), whole=body.whole, fault=body.fault)
-
-
-def is_failing(request: Request, status: int) -> bool:
-    return status >= HTTPStatus.BAD_REQUEST and status not in request.expected
 
 
 class _Body:
