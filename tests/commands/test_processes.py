@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import pty
 import re
@@ -191,6 +192,13 @@ def test_output_that_nobody_reads_ends_quietly(processes: Processes, tmp_path: P
     assert process.wait(TIMEOUT_S) in (0, 1)
     assert process.stderr is not None
     assert process.stderr.read() == ""
+
+
+def test_a_terminal_without_unicode_gets_escapes(processes: Processes, tmp_path: Path) -> None:
+    file = workflow_file(tmp_path, "steps: [{ id: a, kind: shell, run: 'echo Zoë' }]\noutput: ${ steps.a.output }\n")
+    env = {"PYTHONIOENCODING": "ascii"}
+    assert processes.manage("run_workflow", file, "--quiet", env=env).stdout == "Zo\\xeb\n"
+    assert json.loads(processes.manage("run_workflow", file, "--json", env=env).stdout)["output"] == "Zoë"
 
 
 def test_a_one_step_file_takes_about_a_second(processes: Processes, tmp_path: Path) -> None:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import sys
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 import django.db
 from django.core.management.base import BaseCommand, CommandParser
@@ -42,6 +43,7 @@ class Command(BaseCommand):
         return True
 
     def handle(self, *args: Any, **options: Any) -> None:
+        _never_fail_to_print(sys.stdout, sys.stderr)
         code = self._answered(options)
         if code:
             raise SystemExit(code)
@@ -84,11 +86,22 @@ class Command(BaseCommand):
             self.stderr.write(line)
 
     def print_json(self, value: Any) -> None:
-        self.stdout.write(json.dumps(value, ensure_ascii=False, indent=2, sort_keys=False))
+        self.stdout.write(json.dumps(value, ensure_ascii=not _is_unicode(sys.stdout), indent=2))
 
     def print_lines(self, lines: Iterable[str]) -> None:
         for line in lines:
             self.stdout.write(line)
+
+
+def _is_unicode(stream: TextIO) -> bool:
+    return (getattr(stream, "encoding", None) or "utf-8").lower().replace("_", "-").startswith("utf-")
+
+
+def _never_fail_to_print(*streams: TextIO) -> None:
+    """Text that the terminal's encoding lacks is written with escapes instead of ending the command."""
+    for stream in streams:
+        if not _is_unicode(stream) and isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
 
 
 def problem_lines(problem: Problem, file: str | None = None) -> Iterator[str]:
