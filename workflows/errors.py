@@ -16,7 +16,18 @@ from typing import Any
 
 from workflows.problems import PROBLEMS
 
-__all__ = ["FAILURES", "PROBLEMS", "REFUSALS", "Failure", "FailureRule", "Problem", "Refusal", "RefusalRule", "WaypostError"]
+__all__ = [
+    "FAILURES",
+    "PROBLEMS",
+    "REFUSALS",
+    "ExitCode",
+    "Failure",
+    "FailureRule",
+    "Problem",
+    "Refusal",
+    "RefusalRule",
+    "WaypostError",
+]
 
 
 class ExitCode:
