@@ -67,10 +67,9 @@ def test_a_plan_of_these_kinds_is_supported() -> None:
             "which this version of Waypost cannot run yet.",
         ),
         (
-            shell("true", limit={"group": "builders", "max": 2}),
+            shell("true", limit={"group": "builders", "starts": 60, "per_ms": 60_000}),
             "plan.unsupported_feature",
-            "The workflow uses a limit shared with other steps (step work), "
-            "which this version of Waypost cannot run yet.",
+            "The workflow uses a limit by rate (step work), which this version of Waypost cannot run yet.",
         ),
     ],
 )

@@ -125,9 +125,9 @@ class Command(WaypostCommand):
             return SilentView()
         if not (self.stdout.isatty() and sys.stdout.isatty()):
             return PlainView(self.write_now)
-        from rich.console import Console  # rich takes a while to import, and only terminals need it
+        from rich.console import Console  # slow to import, and only terminals need it
 
-        from workflows.management.live import LiveView
+        from workflows.management.live import LiveView  # slow to import
 
         console = Console()
         return PlainView(self.write_now) if console.is_dumb_terminal else LiveView(console)
