@@ -74,8 +74,8 @@ def _lines(report: Report) -> Iterator[str]:
     yield f"# {report.name}"
     yield ""
     yield (
-        f"{totals['files']:,} files, {totals['lines']:,} lines, {_size(totals['bytes'])} in {report.directory}; "
-        f"{totals['tests']:,} tests in {totals['test_files']:,} files."
+        f"{_count(totals['files'], 'file')}, {_count(totals['lines'], 'line')}, {_size(totals['bytes'])} "
+        f"in {report.directory}; {_count(totals['tests'], 'test')} in {_count(totals['test_files'], 'file')}."
     )
     yield from _section("Languages", ("Language", "Files", "Lines", "Share"), _shares(report))
     yield from _section("Folders", ("Folder", "Files", "Lines", "Tests"), _cells(report.folders))
@@ -104,7 +104,8 @@ def _history(history: Mapping[str, Any] | None) -> Iterator[str]:
     if history is None:
         return
     yield from ("", "## History", "")
-    yield f"{history['commits']:,} commits by {_authors(history['authors'])}, the first on {history['first']}."
+    by = _count(len(history["authors"]), "author")
+    yield f"{_count(history['commits'], 'commit')} by {by}, the first on {history['first']}."
     yield ""
     yield from (f"* {commit}" for commit in history["latest"])
 
@@ -143,5 +144,5 @@ def _size(size: int) -> str:
     return f"{size} B"
 
 
-def _authors(names: list[str]) -> str:
-    return "one author" if len(names) == 1 else f"{len(names)} authors"
+def _count(number: int, noun: str) -> str:
+    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
