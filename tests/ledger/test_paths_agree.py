@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import fields
 from typing import Any
 
 import pytest
@@ -57,6 +58,20 @@ def test_every_path_writes_the_same_rows(name: str) -> None:
         for table, rows in written["the managers"].items():
             assert written[path][table] == rows, (path, table)
         assert written[path] == written["the managers"], path
+
+
+def test_together_the_runs_fill_every_part_of_a_batch() -> None:
+    """So that no part is compared as empty with empty. Children and places in line have tests of their own."""
+    filled: set[str] = set()
+
+    def note(batch: Batch) -> None:
+        filled.update(field.name for field in fields(batch) if getattr(batch, field.name))
+        advance(batch)
+
+    for scenario in SCENARIOS.values():
+        scenario(note)
+    everything = {field.name for field in fields(Batch)}
+    assert everything - filled == {"children", "slots_wanted", "slots_freed", "frees_run_slot"}
 
 
 ONE_STEP = workflow("  - { id: work, kind: shell, run: make, access: read }")

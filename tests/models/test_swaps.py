@@ -130,6 +130,7 @@ def test_a_visit_has_one_running_attempt_at_most() -> None:
         "visit": 1,
         "number": 2,
         "dispatch_id": "x",
+        "status": "running",
         "input_hash": attempt.input_hash,
         "epoch": 1,
         "revision_created": 2,

@@ -7,7 +7,9 @@ from collections.abc import Callable, Mapping
 from tests.support.hand import Hand, Write, expire
 from tests.support.kinds import bad, interrupted, ok
 from tests.support.plans import START, publish_run, workflow
+from workflows.clock import unix_ms
 from workflows.jsonvalue import store
+from workflows.ledger.answering import Reply, answer
 from workflows.ledger.controlling import send
 from workflows.ledger.reconciling import Reconciliation, reconcile
 from workflows.ledger.reopening import reopen
@@ -207,6 +209,27 @@ blocks:
     return run_id
 
 
+def asked(write: Write) -> int:
+    """A question that is answered, one whose deadline passes, and one that a cancel closes."""
+    run_id = publish_run(
+        workflow("""
+  - { id: first, kind: question, ask: "What now?", choices: [more, less], next: { more: second, less: done } }
+  - { id: second, kind: question, ask: "And now?", choices: [more, less], timeout: 1m, next: { more: done, less: done, expired: third } }
+  - { id: third, kind: question, ask: "Still?", choices: [more, less], next: { more: done, less: done } }
+""")
+    )
+    Hand(run_id, write=write).step()
+    reply = Reply(voter="ann", recorded_by="ann", decision="more")
+    answer(run_id=run_id, visit=1, reply=reply, now=START, now_ms=unix_ms(START))
+    Hand(run_id, write=write).step()
+    hand = Hand(run_id, write=write)
+    hand.pass_time(60_000)
+    hand.step()
+    send(run_id=run_id, kind=ControlKind.CANCEL, payload={}, request_id="r", sender="bob", now=START)
+    Hand(run_id, write=write).step()
+    return run_id
+
+
 SCENARIOS: Mapping[str, Scenario] = {
     scenario.__name__: scenario
     for scenario in (
@@ -221,5 +244,6 @@ SCENARIOS: Mapping[str, Scenario] = {
         controlled,
         ended,
         fanned_out,
+        asked,
     )
 }
