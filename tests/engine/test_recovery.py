@@ -15,6 +15,7 @@ from tests.support.tap import Injected, failing_at
 from workflows.engine import recovery
 from workflows.engine.contract import Effect
 from workflows.errors import Refusal
+from workflows.functions import Registry, TaskFunction
 from workflows.jsonvalue import store
 from workflows.ledger.controlling import send
 from workflows.ledger.late_results import keep_late_result
@@ -22,6 +23,7 @@ from workflows.ledger.reconciling import Reconciliation, reconcile
 from workflows.ledger.reopening import reopen
 from workflows.models import Attempt, Event, Run, Scope, Visit
 from workflows.statuses import ControlKind
+from workflows.steps.task import TaskKind
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -290,6 +292,25 @@ def test_several_decisions_after_a_takeover_do_not_interrupt_the_new_owners_atte
     hand.step()
     hand.step()
     assert attempts(run_id, "number", "status") == [(1, "interrupted"), (2, "running")]
+
+
+def test_what_a_function_declared_when_the_run_was_published_decides_about_its_repetition() -> None:
+    """PLAN.4, ADM.5: not what it declares today."""
+    today = Registry()
+    today.add(TaskFunction(lambda: None, name="billing.charge", access="write", idempotent=False, outcomes=()))
+    text = workflow("  - { id: work, kind: task, call: billing.charge }")
+    for frozen, repeats in (({"access": "read", "idempotent": False}, True), ({"access": "write"}, False)):
+        run_id = publish_run(text, frozen={"functions": {"billing.charge": frozen}})
+        kinds = {"task": TaskKind(today)}
+        Hand(run_id, kinds=kinds).step()
+        expire(run_id)
+        hand = Hand(run_id, kinds=kinds)
+        hand.step()
+        assert (Visit.objects.get(run_id=run_id).access, hand.running) == (
+            frozen["access"],
+            ["v1.2"] if repeats else [],
+        )
+    assert_sound()
 
 
 # ---- late results ---------------------------------------------------------------------------------------------------
