@@ -126,8 +126,12 @@ class Player:
     def play(self, *, most_decisions: int = 100_000) -> Run:
         """Until the run ends or parks; one effect ends per decision."""
         decision = self.step()
-        while not decision.parks and most_decisions > 0:
+        while not (decision.parks and self.rests(decision)) and most_decisions > 0:
             most_decisions -= 1
+            if decision.parks:
+                self.hand = self.take()
+                decision = self.step()
+                continue
             if decision.draft.is_cut:
                 decision = self.step()
                 continue
@@ -144,6 +148,11 @@ class Player:
                 self.hand.reload()
                 decision = self.step()
         return self.run
+
+    def rests(self, decision: Decision) -> bool:
+        """Whether a parked run has ended or waits for something else than this very moment."""
+        until = decision.waits_until_ms
+        return decision.draft.ended or until is None or until > unix_ms(self._now)
 
     def again(self) -> Run:
         """Take the parked run and play on."""

@@ -53,9 +53,9 @@ def skip(draft: Draft, message: ControlRow) -> None:
         children.stop_child(draft, scope)
     draft.begin_revision()
     draft.event("skip_carried_out", visit=visit.number, by=message.sender, reason=content.get("reason", "")[:1000])
-    settling.close_question(draft, visit, InterruptStatus.CLOSED)
+    attempt = settling.close_question(draft, visit, InterruptStatus.CLOSED)
     limits.give_back(draft, scope, draft.plan.steps[visit.step])
-    settling.finish(draft, scope, draft.plan.steps[visit.step], visit, outcome="skipped")
+    settling.finish(draft, scope, draft.plan.steps[visit.step], visit, outcome="skipped", attempt=attempt)
 
 
 def hold(draft: Draft, message: ControlRow) -> None:

@@ -190,8 +190,8 @@ def _attribute(draft: Draft, name: str, settled: VisitRow | None, spoken: VisitR
 
 
 def attempts_read(visit: VisitRow) -> int:
-    """Kinds without attempts read 1, a skipped step 0."""
-    if KINDS[visit.kind].effect:
+    """Kinds without attempts read 1, a skipped step 0. Each try of a ``workflow`` step is a child run."""
+    if KINDS[visit.kind].effect or visit.kind == "workflow":
         return visit.attempts
     return 0 if visit.outcome == "skipped" else 1
 

@@ -90,5 +90,6 @@ def expire(draft: Draft, scope: ScopeRow) -> None:
     assert scope.visit is not None
     visit = draft.visit(scope.visit)
     draft.begin_revision()
-    settling.close_question(draft, visit, InterruptStatus.EXPIRED)
-    settling.finish(draft, scope, draft.plan.steps[visit.step], visit, outcome="expired", attempts=visit.attempts + 1)
+    attempt = settling.close_question(draft, visit, InterruptStatus.EXPIRED)
+    step = draft.plan.steps[visit.step]
+    settling.finish(draft, scope, step, visit, outcome="expired", attempts=visit.attempts + 1, attempt=attempt)

@@ -166,6 +166,6 @@ def give_up(draft: Draft, visit: VisitRow, failure: Failure) -> None:
     attempts = draft.attempts(visit.number)
     if attempts and attempts[-1].status == AttemptStatus.RUNNING:
         end_unknown(draft, visit, attempts[-1], reason="owner_lost")
-    settling.close_question(draft, visit, InterruptStatus.CLOSED)
+    paused = settling.close_question(draft, visit, InterruptStatus.CLOSED)
     draft.settle_visit(visit, outcome="failed", error=failure_text(failure))
-    draft.event("step_failed", visit=visit.number, step=visit.step, outcome="failed", code=failure.code)
+    draft.event("step_failed", visit=visit.number, attempt=paused, step=visit.step, outcome="failed", code=failure.code)

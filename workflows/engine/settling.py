@@ -200,7 +200,7 @@ def cancel_visit(
 ) -> None:
     """Settle the open visit of a scope that is being stopped, in the present revision, and end the scope."""
     failure = Failure(code="cancelled", message="It was stopped before its end.")
-    close_question(draft, visit, InterruptStatus.CLOSED)
+    paused = close_question(draft, visit, InterruptStatus.CLOSED)
     limits.give_back(draft, scope, draft.plan.steps[visit.step])
     draft.settle_visit(
         visit,
@@ -208,13 +208,13 @@ def cancel_visit(
         error=failure_text(failure),
         attempts=visit.attempts if attempts is None else attempts,
     )
-    draft.event("step_cancelled", visit=visit.number, attempt=attempt, step=visit.step)
+    draft.event("step_cancelled", visit=visit.number, attempt=attempt or paused, step=visit.step)
     scope = draft.change_scope(scope, visit=None, waits_for="", wake_at_ms=None, stopping="")
     closing.end_cancelled(draft, scope)
 
 
-def close_question(draft: Draft, visit: VisitRow, status: InterruptStatus) -> None:
-    """Close the open question of a visit and its paused attempt (a child's too), if there is one."""
+def close_question(draft: Draft, visit: VisitRow, status: InterruptStatus) -> int | None:
+    """Close the open question of a visit and its paused attempt (a child's too); the number of that attempt."""
     question = draft.interrupt(visit.number)
     attempts = draft.attempts(visit.number)
     if question is not None and question.status == InterruptStatus.OPEN:
@@ -223,6 +223,8 @@ def close_question(draft: Draft, visit: VisitRow, status: InterruptStatus) -> No
         # also that of a question which was answered too late to be used
         outcome = "expired" if status == InterruptStatus.EXPIRED else "cancelled"
         draft.close_attempt(attempts[-1], status=AttemptStatus.CANCELLED.value, outcome=outcome)
+        return attempts[-1].number
+    return None
 
 
 def decode_error(text: str) -> dict[str, Any]:

@@ -22,7 +22,7 @@ from workflows.statuses import AttemptStatus, ScopePhase, VisitStatus
 ENDS: dict[str, frozenset[str]] = {
     AttemptStatus.SUCCEEDED: frozenset({"step_succeeded", "step_failed", "step_retrying"}),
     AttemptStatus.FAILED: frozenset({"step_failed", "step_succeeded", "step_retrying"}),
-    AttemptStatus.CANCELLED: frozenset({"step_cancelled"}),
+    AttemptStatus.CANCELLED: frozenset({"step_cancelled", "step_succeeded", "step_failed", "step_skipped"}),
     AttemptStatus.INTERRUPTED: frozenset({"step_interrupted"}),
 }
 _OPEN = frozenset({AttemptStatus.RUNNING, AttemptStatus.PAUSED})
@@ -147,8 +147,7 @@ def _attempt(rows: _Rows, attempt: Attempt, told: Counter[str]) -> Iterator[str]
     if begun != 1 and not attempt.inherited:
         yield f"{name} has {begun} events that say that it began"
     ends = sum(told[type] for type in ENDS.get(attempt.status, ()))
-    # a question that nobody answered ends with its visit
-    if ends != 1 and not (is_open or attempt.inherited or told["question_asked"]):
+    if ends != 1 and not (is_open or attempt.inherited):
         yield f"{name} is {attempt.status} and has {ends} events that say so"
     if attempt.status in (AttemptStatus.RUNNING, AttemptStatus.INTERRUPTED) and any(told[t] for t in _SETTLEMENTS):
         yield f"{name} is {attempt.status}, but its events say that it is settled"
