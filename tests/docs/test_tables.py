@@ -1,0 +1,52 @@
+"""The tables of the pages say what the code says, and every code, command and key has its place."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+from django.core.management import load_command_class
+
+from tests.docs import samples
+from tests.docs.blocks import PAGES
+from tests.docs.tables import COMMANDS, MARK, actions_of, made
+from workflows.definitions.kind_table import KINDS
+from workflows.problems import PROBLEMS
+
+
+def marks() -> dict[str, str]:
+    return {match[2]: page.name for page in PAGES for match in MARK.finditer(page.read_text(encoding="utf-8"))}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_the_tables_of_a_page_are_up_to_date(page: Path) -> None:
+    old = [
+        match[2] for match in MARK.finditer(page.read_text(encoding="utf-8")) if match[3] != made(match[2])
+    ]
+    assert old == [], "`python -m tests.docs` writes the tables anew"
+
+
+def test_every_command_and_every_kind_has_its_table() -> None:
+    wanted = {"refusals", "failures", "exit_codes", "kinds", "keys top", "keys common", "keys effect", "keys param"}
+    wanted |= {f"keys {kind}" for kind in KINDS}
+    for name in COMMANDS:
+        actions = actions_of(load_command_class("workflows", name).create_parser("manage.py", name))
+        wanted |= {f"command {name} {action}" for action in actions} or {f"command {name}"}
+    assert wanted - set(marks()) == set()
+
+
+def test_every_problem_is_in_a_table_with_a_sample() -> None:
+    prefixes = tuple(word for name in marks() if name.startswith("problems ") for word in name.split()[1:])
+    assert [code for code in PROBLEMS if not code.startswith(prefixes)] == []
+    assert [code for code in PROBLEMS if code not in samples.problems()] == []
+
+
+def test_a_code_in_the_text_exists() -> None:
+    unknown = [
+        (page.name, code)
+        for page in PAGES
+        for code in re.findall(r"\b[EW]\d{3}\b", page.read_text(encoding="utf-8"))
+        if code not in PROBLEMS
+    ]
+    assert unknown == []
