@@ -98,6 +98,9 @@ class Memory:
         self.is_occupied: Callable[[int], bool] = lambda visit: False
         self.takes_slot = takes_slot
         self.payloads = Payloads()
+        # what runs in this process: no row says it, so it outlives a reading of the rows
+        self._workspace_uses: dict[int, str] = {}
+        self._gate: list[str] = []
         self.load()
 
     # ---- reading rows -----------------------------------------------------------------------------------------------
@@ -126,8 +129,8 @@ class Memory:
         self._settled: dict[tuple[str, str], VisitRow | None] = {}
         self._steps_of: dict[str, set[str]] = {}
         self._refused: dict[tuple[str, str], VisitRow | None] = {}
-        self._workspace_uses: dict[int, str] = {}
-        self._gate: list[str] = []
+        self._workspace_uses = {visit: use for visit, use in self._workspace_uses.items() if visit in self._open}
+        self._gate = [path for path in self._gate if path in self._scopes]
         self._load_containers(numbers)
 
     def _load_containers(self, numbers: list[int]) -> None:
