@@ -40,9 +40,10 @@ def slow_file(folder: Path, more: str = "") -> str:
     return workflow_file(folder, SLOW.replace("ACCESS", more))
 
 
-def wait_for(path: Path) -> None:
-    """Until a file is there and not empty."""
-    wait_until(lambda: path.exists() and path.read_text().endswith("\n"))
+def wait_for(process: subprocess.Popen[str], path: Path) -> None:
+    """Until a step of the process has written a line into a file."""
+    wait_until(lambda: process.poll() is not None or (path.exists() and path.read_text().endswith("\n")))
+    assert process.poll() is None, process.communicate()
 
 
 def wait_until(holds: Callable[[], bool]) -> None:
@@ -54,7 +55,7 @@ def wait_until(holds: Callable[[], bool]) -> None:
 
 def start_slow(processes: Processes, folder: Path, *words: str, more: str = "") -> subprocess.Popen[str]:
     process = processes.start("run_workflow", slow_file(folder, more), "-P", f"mark={folder}/mark", *words)
-    wait_for(folder / "mark")
+    wait_for(process, folder / "mark")
     return process
 
 
@@ -122,7 +123,7 @@ def test_a_third_ctrl_c_ends_the_command_at_once_and_nothing_stays_behind(proces
     deaf = "steps:\n  - { id: deaf, kind: shell, run: \"trap '' TERM; echo $$ > $MARK; sleep 60; sleep 60\", env: { MARK: '${ params.mark }' } }\n"
     file = workflow_file(tmp_path, "params: { mark: { type: string } }\n" + deaf)
     process = processes.start("run_workflow", file, "-P", f"mark={tmp_path}/mark")
-    wait_for(tmp_path / "mark")
+    wait_for(process, tmp_path / "mark")
     for _ in range(2):
         process.send_signal(signal.SIGINT)
         time.sleep(0.1)  # two signals that are pending at once are one
@@ -136,8 +137,8 @@ def test_a_third_ctrl_c_ends_the_command_at_once_and_nothing_stays_behind(proces
 def test_sigterm_leaves_a_run_that_waits_for_a_moment(processes: Processes, tmp_path: Path) -> None:
     process = processes.start("run_workflow", workflow_file(tmp_path, "steps:\n  - { id: nap, kind: wait, for: 1h }\n"))
     assert process.stdout is not None
-    while "waits until" not in process.stdout.readline():
-        pass
+    assert process.stdout.readline().startswith("run ")
+    assert "(until " in process.stdout.readline()
     process.send_signal(signal.SIGTERM)
     process.communicate(timeout=TIMEOUT_S)
     assert process.returncode == 6
@@ -251,7 +252,7 @@ def test_a_terminal_shows_what_runs_and_keeps_what_is_over(processes: Processes,
     assert code == 0
     assert "\x1b[?25h" in drawn  # the cursor is shown again
     flat = " ".join(lines)
-    assert "waits until" in flat
+    assert "(until " in flat
     assert "attempt 2" in flat
     assert [word for word in lines if word in ("✓", "✗")] == ["✓", "✓"]
     assert any(line.startswith(f"run {Run.objects.get().pk} succeeded after ") for line in lines)
