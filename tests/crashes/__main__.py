@@ -8,7 +8,7 @@ from __future__ import annotations
 import argparse
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -19,10 +19,13 @@ if TYPE_CHECKING:  # everything else needs Django, which needs the database that
     from tests.crashes.scenarios import Scenario
 
 
-def main(words: Sequence[str] | None = None) -> int:
+def main(words: Sequence[str] | None = None, plant: Callable[[], object] | None = None) -> int:
+    """``plant`` is called when Django is set up: the kit's own tests spoil something there."""
     wanted = _arguments(words)
     with databases.private_database(wanted.store, wanted.database, wanted.ttl) as (directory, environment):
         databases.prepare(environment, is_new=wanted.database is None)
+        if plant is not None:
+            plant()
         return _run(wanted, directory)
 
 

@@ -26,7 +26,7 @@ from workflows.ledger.reconciling import Reconciliation, reconcile
 from workflows.models import Lease, Run, Visit
 from workflows.operations.driving import Standing, Worker
 from workflows.operations.people import Actor
-from workflows.operations.runs import Start, start
+from workflows.operations.runs import Start, cancel, start
 from workflows.steps import KINDS
 
 #: How long a life waits for the lease of the one before, and for the end of its effects, in seconds.
@@ -65,6 +65,8 @@ class Life:
         left = [] if self.order.is_first else wait_for_quiet(self.order.log)
         found = None if self.order.is_first else self._look()
         run_id = self._start()
+        if self.order.scenario.is_cancelled:
+            cancel(run_id, actor=self._actor, request_id=self.order.key)
         wait_for_lease(run_id)
         self._drive(run_id)
         return {
@@ -86,11 +88,16 @@ class Life:
         scenario = self.order.scenario
         wish = Start(
             definition=scenario.definition,
-            actor=Actor(name=scenario.started_by, recorded=scenario.started_by),
+            actor=self._actor,
             given=scenario.params,
             key=self.order.key,
         )
         return start(wish).run_id
+
+    @property
+    def _actor(self) -> Actor:
+        person = self.order.scenario.started_by
+        return Actor(name=person, recorded=person)
 
     def _drive(self, run_id: int) -> None:
         self.worker.effects.kinds = effects.recorded_kinds(KINDS, self.watch, self.order.log)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import json
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +26,8 @@ _WITH_EFFECT = frozenset({"shell", "task"})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scenario:
-    """One way to run a workflow. ``expected`` is what the case says of its end."""
+    """One way to run a workflow. ``expected`` is what the case says of its end. ``is_cancelled``: it is cancelled as
+    soon as it is started, so only its closing steps run."""
 
     name: str
     definition: Definition
@@ -34,6 +35,7 @@ class Scenario:
     started_by: str = "alice"
     humans: Mapping[str, Any] = field(default_factory=dict)
     expected: Mapping[str, Any] = field(default_factory=dict)
+    is_cancelled: bool = False
 
 
 def case_folders(wanted: Iterable[str]) -> list[Path]:
@@ -49,7 +51,7 @@ def case_folders(wanted: Iterable[str]) -> list[Path]:
 
 
 def scenarios_of(folder: Path, variants: Iterable[str] = VARIANTS) -> Iterator[Scenario]:
-    """Every scenario of a case in every variant. Raises ``Refusal`` when this version cannot run its plan."""
+    """Every scenario of a case in every variant, and its first one cancelled. Raises ``Refusal`` when this version cannot run its plan."""
     document = read_source((folder / "workflow.yaml").read_bytes()).document
     case = yaml.safe_load((folder / "case.yaml").read_text())
     seen: set[str] = set()
@@ -60,15 +62,19 @@ def scenarios_of(folder: Path, variants: Iterable[str] = VARIANTS) -> Iterator[S
             continue
         seen.add(text)
         definition = runnable(text.encode())
-        for scenario in case["scenarios"]:
-            yield Scenario(
-                name=" · ".join(part for part in (folder.name, scenario["name"], variant) if part),
+        for number, written in enumerate(case["scenarios"]):
+            scenario = Scenario(
+                name=" · ".join(part for part in (folder.name, written["name"], variant) if part),
                 definition=definition,
-                params=scenario.get("params", {}),
-                started_by=scenario.get("started_by", "alice"),
-                humans=scenario.get("humans", {}),
-                expected=scenario["expect"],
+                params=written.get("params", {}),
+                started_by=written.get("started_by", "alice"),
+                humans=written.get("humans", {}),
+                expected=written["expect"],
             )
+            yield scenario
+            if number == 0:
+                name, expected = f"{scenario.name} · cancelled", {"status": "cancelled"}
+                yield replace(scenario, name=name, humans={}, expected=expected, is_cancelled=True)
 
 
 def runnable(text: bytes) -> Definition:

@@ -14,12 +14,20 @@ pytestmark = pytest.mark.django_db(transaction=True)
 TTL_MS = "1500"
 
 
-def attack(processes: Processes, *words: str, fault: str = "") -> tuple[int | None, str]:
+def attack(processes: Processes, *words: str, fault: str = "pass") -> tuple[int | None, str]:
     """Exit code and output of the kit on this test's database; ``fault`` is planted before."""
-    source = f"import sys\n{fault}\nfrom tests.crashes.__main__ import main\nsys.exit(main(sys.argv[1:]))"
+    source = f"""
+import sys
+from tests.crashes.__main__ import main
+
+def plant():
+    {fault}
+
+sys.exit(main(sys.argv[1:], plant))
+"""
     options = ("--database", test_database_url(), "--ttl", TTL_MS)
-    kit: subprocess.Popen[str] = processes.start_script(source, *words, *options)
-    stdout, stderr = kit.communicate(timeout=300)
+    kit: subprocess.Popen[str] = processes.start_python("-c", source, *options, *words)
+    stdout, stderr = kit.communicate(timeout=150)
     assert stderr == ""
     return kit.returncode, stdout
 
@@ -42,41 +50,47 @@ def test_a_run_killed_around_its_waits_ends_the_same(processes: Processes) -> No
     assert code == 0
 
 
+def test_a_cancelled_run_killed_anywhere_ends_as_cancelled(processes: Processes) -> None:
+    """KILL: inside and after the acceptance of a cancel"""
+    code, said = attack(processes, "14", "--variants", "written", "--windows", "send", "--sample", "4", "--twice", "0")
+
+    assert said.endswith("\n0 differences\n"), said
+    assert code == 0
+    assert "  inside send\n" in said
+    assert "  after send\n" in said
+
+
 FAULTS = {
     "a write is repeated without asking": (
-        "import django; django.setup()\n"
-        "from workflows.engine import recovery\n"
-        "recovery.is_idempotent = lambda step, frozen: True",
-        "the effect mail@1 is a write and was done 2 times",
+        "-- 14",
+        "from workflows.engine import recovery; recovery.is_idempotent = lambda step, frozen: True",
+        "is a write and was done 2 times",
     ),
     "a repetition gets another key": (
-        "import django; django.setup()\n"
-        "from workflows.engine import entering\n"
-        "entering.is_uncertain = lambda attempt: False",
-        "the effect mail@1 was repeated under another dispatch id",
+        "--variants read -- 14",
+        "from workflows.engine import entering; entering.is_uncertain = lambda attempt: False",
+        "was repeated under another dispatch id",
     ),
-    "a settled effect is forgotten": (
-        "import django; django.setup()\n"
-        "from workflows.ledger import hot_path\n"
-        "hot_path.VISIT_CHANGES = tuple(name for name in hot_path.VISIT_CHANGES if name != 'outcome')",
-        "path is ",
+    "a driver that takes over forgets what was settled": (
+        "--sample 3 -- 33",
+        "from workflows.engine.memory import Memory; Memory._read = lambda *_, **__: None",
+        "]: output is ",
     ),
     "effects outlive their worker": (
-        "import django; django.setup()\n"
-        "from workflows.engine.supervisor import Supervisor\n"
-        "Supervisor.watch = lambda self, group, mark='': None",
+        "-- 14",
+        "from workflows.engine.supervisor import Supervisor; Supervisor.watch = lambda self, group, mark='': None",
         "outlived their driver",
     ),
 }
 
 
+@pytest.mark.store("sqlite")
 @pytest.mark.parametrize("name", FAULTS)
 def test_the_kit_finds_a_planted_fault(processes: Processes, name: str) -> None:
-    fault, complaint = FAULTS[name]
-    variant = "read" if "key" in name else "written"
-    words = ("14", "--variants", variant, "--windows", "during the effect", "--sample", "1", "--twice", "0")
+    chosen, fault, complaint = FAULTS[name]
+    words = ("--variants", "written", "--windows", "during the effect", "--sample", "1", "--twice", "0")
 
-    code, said = attack(processes, *words, fault=fault)
+    code, said = attack(processes, *words, *chosen.split(), fault=fault)
 
     assert code == 1
     assert complaint in said, said

@@ -163,8 +163,7 @@ OUTSIDE = [
     ("admission", "committed", "write"),
     ("the effect work@1", "before", "read"),
     ("the effect work@1", "after", "write"),
-    ("settlement and admission", "committed", "read"),
-    ("settlement and finish of the run", "before", "write"),
+    ("settlement and finish of the run", "before", "read"),
 ]
 INSIDE = [
     ("settlement and finish of the run", "before write 2"),
