@@ -134,8 +134,13 @@ def full(key: str, max: int) -> Refusal:
 
 
 def groups_with_room() -> list[tuple[str, str]]:
-    """Every group somebody waits in: what the sweep looks at."""
-    return list(Slot.objects.filter(number=None).values_list("kind", "name").distinct())
+    """The groups in which the first of the line finds a free place: what the sweep looks at."""
+    waiting = Slot.objects.filter(number=None).order_by("id").values_list("kind", "name", "max")
+    first: dict[tuple[str, str], int] = {}
+    for kind, name, most in waiting:
+        first.setdefault((kind, name), most)
+    taken = Slot.objects.filter(number__isnull=False)
+    return [(kind, name) for (kind, name), most in first.items() if taken.filter(kind=kind, name=name).count() < most]
 
 
 def unheard() -> list[tuple[str, int, str]]:

@@ -7,10 +7,14 @@ from collections.abc import Iterator
 from datetime import datetime
 from typing import Any
 
+from workflows.management.questions import history_lines
 from workflows.management.results import result_lines
 from workflows.management.tables import table
 from workflows.management.wording import duration, one_line, seconds_between
+from workflows.statuses import InterruptStatus, SlotKind
 
+#: Child runs that are named.
+MOST_CHILDREN = 50
 #: Characters of a value that a list of steps shows.
 VALUE_WIDTH = 60
 
@@ -32,8 +36,9 @@ def _told(row: dict[str, Any]) -> str:
     return one_line(f"{place}{error['message']}", VALUE_WIDTH)
 
 
-def described(document: dict[str, Any]) -> Iterator[str]:
-    """A run: parameters, steps, and what became of it. The document of now, or of a revision."""
+def described(document: dict[str, Any], questions: list[dict[str, Any]] | None = None) -> Iterator[str]:
+    """A run: parameters, steps, and what became of it. The document of now, or of a revision; ``questions`` are all
+    that the run has asked, with their votes."""
     at = f" at revision {document['revision']} of {document['current_revision']}" if "revision" in document else ""
     yield f"run {document['run']}: {document['workflow']}{at}"
     for name, value in document.get("params", {}).items():
@@ -43,7 +48,26 @@ def described(document: dict[str, Any]) -> Iterator[str]:
     for path, values in document.get("variables", {}).items():
         for name, value in values.items():
             yield f"  {path + '/' if path else ''}vars.{name} = {_short(value)}"
-    yield from result_lines(document, quiet=False)
+    yield from history_lines(questions or [])
+    yield from _holds(document)
+    opened = [question for question in questions or [] if question["status"] == InterruptStatus.OPEN]
+    yield from result_lines(document, quiet=False, questions=(opened, len(opened)))
+
+
+def _holds(document: dict[str, Any]) -> Iterator[str]:
+    """Who holds the run, its places, its child runs."""
+    held = document.get("held")
+    if held:
+        why = f": {one_line(held['reason'], 200)}" if held["reason"] else ""
+        yield f"  held by {held['by']} since {_day(held['since'])}{why}"
+    for place in document.get("slots", ()):
+        if place["number"] is not None:
+            what = f"slot {place['number']} of {place['max']}" if place["kind"] == SlotKind.CONCURRENCY else "a place"
+            yield f'  has {what} of "{place["name"]}"'
+    children = document.get("children", ())
+    if children:
+        more = f" and {len(children) - MOST_CHILDREN} more" if len(children) > MOST_CHILDREN else ""
+        yield f"  child runs: {', '.join(str(child) for child in children[:MOST_CHILDREN])}{more}"
 
 
 def _steps(document: dict[str, Any]) -> list[list[object]]:

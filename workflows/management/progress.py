@@ -1,118 +1,36 @@
-"""What a run does, as lines: made from its events, drawn by the plain and by the live view."""
+"""What runs do, as lines: made from their events, drawn by the plain and by the live view."""
 
 from __future__ import annotations
 
-import json
 import os
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
-from datetime import datetime
-from typing import Any
+import threading
+import time
+from collections.abc import Callable
 
 from workflows.facts import EventRow, RunState
-from workflows.management.wording import duration, one_line, seconds_between, until
+from workflows.management.places import Places
+from workflows.management.run_progress import MapLine, RunProgress, StepLine
+from workflows.management.wording import duration
+from workflows.statuses import FINAL_STATUSES, RunStatus
 
-#: Events that end a visit, and the mark its line gets.
-ENDS = {
-    "step_succeeded": "ok",
-    "step_failed": "failed",
-    "step_skipped": "skipped",
-    "step_cancelled": "cancelled",
-    "step_refused": "refused",
+#: A view tells every step of so many child runs; of further ones only what fails.
+MOST_CHILDREN = 20
+#: Time between two lines about the same map, in seconds.
+MAP_LINES_S = 5.0
+#: Events of a run without a visit that are told of child runs and by workers, with the words for them.
+RUN_WORDS = {
+    "run_paused": "waits for people",
+    "run_blocked": "waits for an operator",
+    "run_held": "is held",
+    "run_cancelling": "is being cancelled",
+    **{f"run_{status}": str(status) for status in FINAL_STATUSES},
 }
-#: Events that leave a visit open, with the words for it; names in braces come from the event.
-_PAUSES = {
-    "step_retrying": "next attempt in {wait} after {code}",
-    "step_waiting": "waits until {until}",
-    "step_interrupted": "interrupted",
-    "step_parked": "parked: {missing}",
-    "step_resumed": "goes on",
-    "step_unreconciled": "was interrupted; nobody said what happened",
-}
-
-
-@dataclass(slots=True, kw_only=True)
-class StepLine:
-    """A visit as the views show it. ``mark`` is running, waiting, or how it ended; ``said`` its latest progress."""
-
-    visit: int
-    step: str
-    mark: str = "running"
-    attempt: int = 0
-    started_at: datetime | None = None
-    ended_at: datetime | None = None
-    detail: str = ""
-    said: str = ""
-
-    @property
-    def is_over(self) -> bool:
-        return self.mark in ENDS.values()
-
-    def seconds(self, now: datetime | None = None) -> float | None:
-        """How long it took, or has been going on at ``now``."""
-        return seconds_between(self.started_at, self.ended_at or now)
-
-
-class Progress:
-    """The visits of a run, kept up with its events."""
-
-    def __init__(self) -> None:
-        self.lines: dict[int, StepLine] = {}
-
-    def take(self, events: Iterable[EventRow]) -> list[StepLine]:
-        """The lines that these events have changed, in order; a line that changed twice is there twice."""
-        return [line for event in events if (line := self._take(event)) is not None]
-
-    def _take(self, event: EventRow) -> StepLine | None:
-        if event.visit is None or not event.type.startswith("step_"):
-            return None
-        data: dict[str, Any] = json.loads(event.payload)
-        line = self.lines.get(event.visit) or StepLine(visit=event.visit, step=data.get("step", ""))
-        self.lines[event.visit] = line
-        if event.type == "step_started":
-            _begin(line, event)
-        elif event.type in ENDS:
-            _end(line, event, data)
-        else:
-            line.mark = "waiting"
-            line.detail = _pause_text(event.type, data)
-        return StepLine(**{name: getattr(line, name) for name in StepLine.__slots__})
-
-    def says(self, visit: int, text: str) -> StepLine | None:
-        line = self.lines.get(visit)
-        if line is not None:
-            line.said = one_line(text, 200)
-        return line
-
-
-def _begin(line: StepLine, event: EventRow) -> None:
-    line.mark, line.detail = "running", ""
-    line.attempt = event.attempt or 0
-    line.started_at = line.started_at or event.at
-
-
-def _end(line: StepLine, event: EventRow, data: dict[str, Any]) -> None:
-    mark = ENDS[event.type]
-    outcome, code = data.get("outcome", mark), data.get("code", "")
-    line.mark = mark
-    line.attempt = event.attempt or line.attempt
-    line.ended_at = event.at
-    line.detail = ", ".join(dict.fromkeys(word for word in (outcome, code) if word and word != mark))
-
-
-def _pause_text(type: str, data: dict[str, Any]) -> str:
-    words = {
-        "wait": duration(data.get("wait_ms", 0) / 1000),
-        "code": data.get("code", "a failure"),
-        "until": until(data["until_ms"]) if "until_ms" in data else "?",
-        "missing": data.get("missing") or data.get("code", ""),
-    }
-    return _PAUSES.get(type, type).format(**words)
 
 
 def plain_line(line: StepLine) -> str:
     """A visit in one line of text."""
-    parts = [f"  v{line.visit:<3} {line.step:<24} {line.mark}"]
+    visit = f"v{line.visit}" if line.visit is not None else ""
+    parts = [f"  {line.label}{visit:<4} {line.path:<24} {line.mark}"]
     if line.detail:
         parts.append(f"({line.detail})")
     if line.is_over and (seconds := line.seconds()) is not None:
@@ -123,29 +41,105 @@ def plain_line(line: StepLine) -> str:
 
 
 class PlainView:
-    """Lines for pipes and logs: one for each visit that ends or begins to wait, and for each line of progress."""
+    """Lines for pipes and logs: one for each visit that ends or begins to wait, and for each line of progress.
 
-    def __init__(self, write: Callable[[str], None]) -> None:
+    A large map is told by its counts, every few seconds and when it joins. Drivers of several runs may share a view.
+    """
+
+    def __init__(self, write: Callable[[str], None], places: Places | None = None) -> None:
         self._write = write
-        self._progress = Progress()
+        self._places = places or Places()
+        self._runs: dict[int, RunProgress] = {}
+        self._told_at: dict[tuple[int, int], float] = {}
+        self._lock = threading.Lock()
 
     def committed(self, run_id: int, events: tuple[EventRow, ...], state: RunState) -> None:
-        for line in self._progress.take(events):
-            if line.mark != "running":
-                self._write(plain_line(line))
+        with self._lock:
+            run = self.run(run_id)
+            for line in run.take(events):
+                if line.mark != "running" and self.tells(run, line):
+                    self._write(plain_line(line))
+            for large in run.maps.values():
+                if large.is_large and self._is_time_for(run_id, large):
+                    self._write(_told(run, large.visit, large.path, large.text()))
+            for words in self.run_words(run, events, state):
+                self._write(f"  {run.label}{words}")
+            self.leave(run_id, state)
 
     def progress(self, run_id: int, visit: int, text: str) -> None:
-        line = self._progress.says(visit, text)
-        if line is not None:
-            self._write(f"  v{visit:<3} {line.step:<24} {line.said}")
+        with self._lock:
+            run = self._runs.get(run_id)
+            line = run.says(visit, text) if run is not None else None
+            if run is not None and line is not None and self.tells(run, line):
+                self._write(_told(run, visit, line.path, line.said))
 
     def notice(self, text: str) -> None:
         """A word to the person at the terminal. Called by a signal handler: it must not use a buffered stream, since
         the main thread may be inside of one."""
         os.write(2, f"{text}\n".encode())
 
+    def waits(self, text: str) -> None:
+        """Why nothing happens at the moment."""
+        self._write(f"  {text}")
+
+    def asks(self, lines: list[str]) -> None:
+        """Questions that people may answer while the run goes on elsewhere."""
+        for line in lines:
+            self._write(line)
+
     def close(self) -> None:
         """Nothing is left on the screen."""
+
+    def run(self, run_id: int) -> RunProgress:
+        if run_id not in self._runs:
+            self._runs[run_id] = self._places.progress_of(run_id)
+        return self._runs[run_id]
+
+    def leave(self, run_id: int, state: RunState) -> None:
+        """Somebody else may go on with a run that is not running; one that has ended needs nothing more."""
+        self._runs[run_id].is_stale = state.status != RunStatus.RUNNING
+        if state.status in FINAL_STATUSES:
+            del self._runs[run_id]
+
+    def tells(self, run: RunProgress, line: StepLine) -> bool:
+        """Whether a line of a step is for people, or one of too many."""
+        return not run.label or run.order <= MOST_CHILDREN or line.mark == "failed"
+
+    def run_words(self, run: RunProgress, events: tuple[EventRow, ...], state: RunState) -> list[str]:
+        """What to say of a run that is not the one that was asked for."""
+        if not run.label or (run.order > MOST_CHILDREN and state.status != "failed"):
+            return []
+        told = [RUN_WORDS[event.type] for event in events if event.visit is None and event.type in RUN_WORDS]
+        return [f"{words}{_took(state)}" for words in told]
+
+    def _is_time_for(self, run_id: int, large: MapLine) -> bool:
+        key, now = (run_id, large.visit), time.monotonic()
+        last = self._told_at.setdefault(key, now)
+        if now - last < MAP_LINES_S:
+            return False
+        self._told_at[key] = now
+        return True
+
+
+def _told(run: RunProgress, visit: int, path: str, text: str) -> str:
+    return f"  {run.label}{f'v{visit}':<4} {path:<24} {text}"
+
+
+def _took(state: RunState) -> str:
+    if state.ended_at is None or state.started_at is None:
+        return ""
+    return f" after {duration((state.ended_at - state.started_at).total_seconds())}"
+
+
+class WorkerView(PlainView):
+    """What a worker says: the runs that end or park, and what fails in them."""
+
+    def tells(self, run: RunProgress, line: StepLine) -> bool:
+        return line.mark == "failed"
+
+    def run_words(self, run: RunProgress, events: tuple[EventRow, ...], state: RunState) -> list[str]:
+        told = [RUN_WORDS[event.type] for event in events if event.visit is None and event.type in RUN_WORDS]
+        return [f"{words}{_took(state)}" for words in told]
 
 
 class SilentView(PlainView):
@@ -153,3 +147,9 @@ class SilentView(PlainView):
 
     def __init__(self) -> None:
         super().__init__(lambda line: None)
+
+    def committed(self, run_id: int, events: tuple[EventRow, ...], state: RunState) -> None:
+        """Nobody looks."""
+
+    def progress(self, run_id: int, visit: int, text: str) -> None:
+        """Nobody looks."""

@@ -4,15 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from datetime import datetime
+from itertools import groupby
 from typing import Any
 
-from workflows.management.wording import duration, next_moves, reason_text, seconds_between, value_text
+from workflows.management.questions import open_question_lines
+from workflows.management.wording import counted, duration, next_moves, reason_text, seconds_between, value_text
+from workflows.statuses import WaitsFor
 
 
-def result_lines(result: dict[str, Any], *, quiet: bool) -> Iterator[str]:
+def result_lines(
+    result: dict[str, Any], *, quiet: bool, questions: tuple[list[dict[str, Any]], int] = ([], 0)
+) -> Iterator[str]:
     """Status, error, what it waits for, what to do about it (not for a past revision), output.
 
-    ``quiet``: a succeeded run prints its output only.
+    ``quiet``: a succeeded run prints its output only. ``questions``: open ones of the run and its child runs, and how
+    many there are; they stand in the place of the reasons that they are.
     """
     status = result["status"]
     if not quiet or status != "succeeded":
@@ -21,13 +27,29 @@ def result_lines(result: dict[str, Any], *, quiet: bool) -> Iterator[str]:
     if error is not None:
         place = f" in {error['step']}" if error["step"] else ""
         yield f"  {error['code']}{place}: {error['message']}"
+    asked, count = questions
     for reason in result["reasons"]:
-        yield f"  {reason_text(reason)}"
+        if not (asked and reason["cause"] == WaitsFor.PEOPLE):
+            yield f"  {reason_text(reason)}"
+    yield from _questions_by_run(result["run"], asked, count)
     if "revision" not in result:
-        for move in next_moves(result["run"], status, result["reasons"]):
+        for move in next_moves(result["run"], status, result["reasons"], is_asked=bool(asked)):
             yield f"  {move}"
     if result["output"] is not None:
         yield value_text(result["output"])
+
+
+def _questions_by_run(run_id: int, questions: list[dict[str, Any]], count: int) -> Iterator[str]:
+    """Those of child runs under the number of their run."""
+    left = count
+    for owner, group in groupby(questions, key=lambda question: question["run"]):
+        if owner != run_id:
+            yield f"  run {owner} asks:"
+        listed = list(group)
+        yield from open_question_lines(listed)
+        left -= len(listed)
+    if left:
+        yield f"  and {counted(left, 'more open question')}"
 
 
 def _status_text(result: dict[str, Any]) -> str:

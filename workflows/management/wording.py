@@ -28,6 +28,14 @@ def duration(seconds: float) -> str:
     return f"{days}d {hours:02d}h"
 
 
+def counted(count: int, noun: str) -> str:
+    """
+    >>> [counted(count, "item") for count in (1, 3)]
+    ['1 item', '3 items']
+    """
+    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
+
+
 def until(until_ms: int) -> str:
     """A moment (Unix milliseconds) as UTC text for people."""
     return f"{moment(until_ms).astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC"
@@ -42,6 +50,11 @@ _CAUSES: dict[str, str] = {
     WaitsFor.RETRY: "{step} waits for its next attempt{until}",
     WaitsFor.RECONCILE: "{step} (v{visit}) was interrupted, and nobody knows whether it happened",
     WaitsFor.CODE: "{step} needs code that this server lacks",
+    WaitsFor.PEOPLE: "{step} (v{visit}) waits for an answer{until}",
+    WaitsFor.SIGNAL: "{step} (v{visit}) waits for the signal {signal}{until}",
+    WaitsFor.CHILD: "{step} (v{visit}) waits for run {child}, which is {child_status}{until}",
+    WaitsFor.SLOT: '{step} waits for a place in "{group}"{holders}',
+    "concurrency": 'it waits in line for a slot of "{key}"{ahead}{holders}',
     "held": "an operator holds the run",
 }
 
@@ -49,16 +62,26 @@ _CAUSES: dict[str, str] = {
 def reason_text(reason: Mapping[str, Any]) -> str:
     """One cause of a run's status as a sentence without its full stop."""
     sentence = _CAUSES.get(reason["cause"], "{step} waits for: " + str(reason["cause"]))
+    if any(f"{{{name}}}" in sentence and name not in reason for name in _KNOWN_ONLY_SOMETIMES):
+        sentence = "{step} waits for: " + str(reason["cause"])
     until_ms = reason.get("until_ms")
-    return sentence.format(
-        step=reason.get("step", ""),
-        visit=reason.get("visit", "?"),
-        until=f" (until {until(until_ms)})" if until_ms is not None else "",
-    )
+    holders, ahead = reason.get("holders", []), reason.get("ahead", 0)
+    words = {
+        "step": reason.get("scope", "") + ("/" if reason.get("scope") else "") + reason.get("step", ""),
+        "visit": reason.get("visit", "?"),
+        "until": f" (until {until(until_ms)})" if until_ms is not None else "",
+        "holders": f", held by {', '.join(f'run {run}' for run in holders)}" if holders else "",
+        "ahead": f" behind {counted(ahead, 'other run')}" if ahead else "",
+    }
+    return sentence.format_map({**reason, **words})
 
 
-def next_moves(run_id: int, status: str, reasons: list[Mapping[str, Any]]) -> Iterator[str]:
-    """What a person can do about a run that is not over."""
+#: Names that are looked up beside the reason; without them it is told plainly.
+_KNOWN_ONLY_SOMETIMES = ("signal", "child", "group", "key")
+
+
+def next_moves(run_id: int, status: str, reasons: list[Mapping[str, Any]], *, is_asked: bool = False) -> Iterator[str]:
+    """What a person can do about a run that is not over. ``is_asked``: it or its child runs wait for answers."""
     causes = {reason["cause"] for reason in reasons}
     if "held" in causes:
         yield f"`runs resume {run_id}` lets it go on."
@@ -66,7 +89,12 @@ def next_moves(run_id: int, status: str, reasons: list[Mapping[str, Any]]) -> It
         yield f"Say what happened: `runs reconcile {run_id} happened|did_not|stop --reason …`."
     if WaitsFor.CODE in causes:
         yield f"Install what is missing, then `runs resume {run_id}` and `run_workflow {run_id}`."
-    if status in ("queued", "running", "waiting"):
+    for reason in reasons:
+        if reason["cause"] == WaitsFor.SIGNAL and "signal" in reason:
+            yield f"`runs signal {run_id} {reason['signal']}` sends it."
+    if is_asked:
+        yield f"`run_workflow {run_id}` goes on after the answers."
+    elif status in ("queued", "running", "waiting"):
         yield f"`run_workflow {run_id}` goes on with it."
 
 

@@ -79,7 +79,8 @@ def find_question(run: Run, visit: int | None) -> Interrupt:
         choices = ", ".join(f"v{one.visit}" for one in opened[:10])
         count = questions.filter(status=InterruptStatus.OPEN).count()
         raise Refusal("interrupt.ambiguous", run=run.pk, count=count, choices=choices)
-    return opened[0]
+    only: Interrupt = opened[0]
+    return only
 
 
 def refuse_unless_allowed(run: Run, question: Interrupt, person: str) -> None:

@@ -16,7 +16,7 @@ from typing import Any
 
 from django.db.models import Q, QuerySet
 
-from workflows.clock import database_now_ms, moment
+from workflows.clock import DatabaseNow, database_now_ms, moment
 from workflows.engine import consequences
 from workflows.engine.memory import read_plan
 from workflows.engine.patience import patiently
@@ -25,7 +25,8 @@ from workflows.ledger import children
 from workflows.ledger.transactions import database_thread
 from workflows.models import Lease, Run
 from workflows.operations.driving import Standing, Worker, standing_of
-from workflows.statuses import RunStatus, WaitsFor
+from workflows.operations.runs import live_below
+from workflows.statuses import BLOCKING_CAUSES, RunStatus, WaitsFor
 
 logger = logging.getLogger(__name__)
 
@@ -34,17 +35,26 @@ TREE_DRIVERS = 4
 #: Refusals that say that somebody else was faster, or that there is nothing to do.
 _PASSED_BY = frozenset({"lease.held", "lease.lost", "run.parked", "run.terminal", "run.queued", "run.unknown_engine"})
 SWEEP_S = 5.0
+#: Time between two looks for runnable runs, in seconds: in one tree, and in an empty queue at first and at most.
+TREE_LOOK_S = 0.05
+LEAST_IDLE_S, MOST_IDLE_S = 0.05, 1.0
+AFTER_FAILURE_S = 0.2
+#: What a waiting run does not get over by itself.
+_MOVED_BY_OTHERS = BLOCKING_CAUSES | {WaitsFor.CHILD, WaitsFor.PEOPLE}
 
 
-def drive_tree(worker: Worker, run_id: int, *, max_visits: int | None = None) -> Standing:
-    """Take a run and its child runs as far as they go. ``max_visits`` counts the visits of a run without children.
+def drive_tree(
+    worker: Worker, run_id: int, *, max_visits: int | None = None, on_idle: Callable[[], None] = lambda: None
+) -> Standing:
+    """Take a run and its child runs as far as they go. ``max_visits`` counts the visits of a run without children;
+    ``on_idle`` is called now and then while runs with child runs wait.
 
     Raises what ``Worker.drive`` raises.
     """
     if not has_children(run_id):
         return worker.drive(run_id, max_visits=max_visits)
     refuse_when_held(run_id)
-    crew = Crew(worker, drivers=TREE_DRIVERS, root_id=run_id)
+    crew = Crew(worker, drivers=TREE_DRIVERS, root_id=run_id, on_idle=on_idle)
     crew.work(until=lambda: bool(crew.given_up) or patiently(lambda: is_stuck(run_id)))
     for error in crew.given_up.values():
         raise error
@@ -69,22 +79,39 @@ def refuse_when_held(run_id: int) -> None:
 
 def is_stuck(root_id: int) -> bool:
     """Whether no run of a tree can go on by itself: all have ended, or wait for people, operators or each other."""
-    tree = Run.objects.live().filter(Q(pk=root_id) | Q(root_run_id=root_id))
-    for status, reasons, held in tree.values_list("status", "reasons", "held"):
+    tree = tree_of(root_id)
+    for status, reasons, held in Run.objects.live().filter(tree).values_list("status", "reasons", "held"):
         if status in (RunStatus.QUEUED, RunStatus.RUNNING):
             return False
         causes = {reason["cause"] for reason in json.loads(reasons)}
-        if status == RunStatus.WAITING and not held and causes - {WaitsFor.CHILD}:
+        if status == RunStatus.WAITING and not held and causes - _MOVED_BY_OTHERS:
             return False
-    woken = Run.objects.runnable().filter(Q(pk=root_id) | Q(root_run_id=root_id))
-    return not (woken.exists() or children.unheard_children(root_id))
+    # in this order: whoever hears of an ended child is woken by the same transaction
+    if children.unheard_children(root_id):
+        return False
+    driven = Lease.objects.filter(run_id__in=Run.objects.filter(tree).values("pk"), expires_ms__gt=DatabaseNow())
+    return not (driven.exists() or Run.objects.runnable().filter(tree).exists())
+
+
+def tree_of(root_id: int) -> Q:
+    """A run and its child runs at any depth; those of a run that is a child itself are found level by level."""
+    is_child = Run.objects.filter(pk=root_id, root_run__isnull=False).exists()
+    return Q(pk__in=[root_id, *live_below(root_id)]) if is_child else Q(pk=root_id) | Q(root_run_id=root_id)
 
 
 class Crew:
     """Up to ``drivers`` runs at once. ``root_id`` None: all runs of the database."""
 
-    def __init__(self, worker: Worker, *, drivers: int, root_id: int | None = None) -> None:
+    def __init__(
+        self,
+        worker: Worker,
+        *,
+        drivers: int,
+        root_id: int | None = None,
+        on_idle: Callable[[], None] = lambda: None,
+    ) -> None:
         self.worker = worker
+        self.on_idle = on_idle
         self.root_id = root_id
         self.drivers = drivers
         self._threads = ThreadPoolExecutor(max_workers=drivers, thread_name_prefix="waypost-driver")
@@ -92,19 +119,28 @@ class Crew:
         self.failures: dict[int, int] = {}
         self.given_up: dict[int, Exception] = {}
         self._swept = 0.0
+        self._idle_s = LEAST_IDLE_S
         self._news = threading.Event()
 
     def work(self, until: Callable[[], bool]) -> None:
-        """Pick and drive runs until ``until`` says so or the worker shall stop; then wait for those at work."""
+        """Pick and drive runs until ``until`` says so while none is at work here, or the worker shall stop; then wait
+        for those at work."""
         try:
-            while not self.worker.stopping() and not until():
+            while not self.worker.stopping() and (self.is_driving() or not until()):
                 started = self.take_runs()
                 self.sweep()
-                if not started:
+                if started:
+                    self._idle_s = LEAST_IDLE_S
+                else:
+                    self.on_idle()
                     self._news.wait(timeout=self._pause_s())
                 self._news.clear()
         finally:
             self._threads.shutdown(wait=True)
+
+    def is_driving(self) -> bool:
+        """Whether a run is being driven here: what follows from its commits is not done before that ends."""
+        return any(not future.done() for future in list(self._driven.values()))
 
     def take_runs(self) -> int:
         """Start driving runnable runs while there are free drivers; how many were started."""
@@ -125,8 +161,9 @@ class Crew:
         """Ids of runnable runs, the most urgent first: priority, then who has waited longest."""
         runs = Run.objects.runnable().filter(engine_version__in=self.worker.settings.engine_versions)
         if self.root_id is not None:
-            runs = runs.filter(Q(pk=self.root_id) | Q(root_run_id=self.root_id))
-        return runs.order_by("-priority", "wake_at_ms", "pk").values_list("pk", flat=True)
+            runs = runs.filter(tree_of(self.root_id))
+        found: QuerySet[Any, int] = runs.order_by("-priority", "wake_at_ms", "pk").values_list("pk", flat=True)
+        return found
 
     def sweep(self) -> None:
         """Now and then repeat what a crash may have left undone between runs."""
@@ -142,17 +179,28 @@ class Crew:
         with database_thread():
             try:
                 self.worker.drive_stretch(run_id)
+                self.failures.pop(run_id, None)
             except Refusal as refusal:
-                if refusal.code not in _PASSED_BY:
+                if refusal.code == "store.contended":
+                    time.sleep(AFTER_FAILURE_S)
+                elif refusal.code not in _PASSED_BY:
                     logger.error("Run %s: %s", run_id, refusal)
-                    time.sleep(0.2)
+                    self._count_failure(run_id, refusal)
             except Exception as error:
                 # the driver has logged and counted it: the run is taken again, until it is poisoned
-                self.failures[run_id] = self.failures.get(run_id, 0) + 1
-                if self.failures[run_id] > self.worker.settings.poison_limit:
-                    self.given_up[run_id] = error
-                time.sleep(0.2)
+                self._count_failure(run_id, error)
+
+    def _count_failure(self, run_id: int, error: Exception) -> None:
+        """A run that cannot be driven is left alone after a while, or it would be tried without end."""
+        self.failures[run_id] = self.failures.get(run_id, 0) + 1
+        if self.failures[run_id] > self.worker.settings.poison_limit:
+            self.given_up[run_id] = error
+        time.sleep(AFTER_FAILURE_S)
 
     def _pause_s(self) -> float:
-        """Until the next look: soon in one tree, where a timer may be short; calmer in a queue of all runs."""
-        return 0.05 if self.root_id is not None else 0.25
+        """Until the next look. In one tree a timer may be short; the queue of all runs is looked at less and less
+        often while it is empty."""
+        if self.root_id is not None:
+            return TREE_LOOK_S
+        self._idle_s = min(self._idle_s * 2, MOST_IDLE_S)
+        return self._idle_s

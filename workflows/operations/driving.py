@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import logging
 import os
 import socket
@@ -21,13 +22,15 @@ from workflows.engine.workspaces import Workspaces
 from workflows.errors import Refusal
 from workflows.functions import autodiscover
 from workflows.models import Run
-from workflows.statuses import LIVE_STATUSES, RunStatus
+from workflows.statuses import LIVE_STATUSES, RunStatus, WaitsFor
 from workflows.steps import KINDS
 
 logger = logging.getLogger(__name__)
 
 #: How often a waiting run is looked at, in seconds: controls and answers come through the database.
 LOOK_S = 1.0
+#: How often a run that stands in line is looked at, in seconds.
+LINE_S = 0.3
 #: Drawn once per process: a process that gets the number of a dead one is another worker.
 _BOOT_NONCE = uuid.uuid4().hex[:8]
 
@@ -58,8 +61,10 @@ class Standing:
 
     @property
     def goes_on_by_itself(self) -> bool:
-        """Whether only time has to pass."""
-        return self.status == RunStatus.WAITING and self.wake_at_ms is not None and not self.held
+        """Whether only time has to pass, or others have to give a place back."""
+        if self.status != RunStatus.WAITING or self.held:
+            return False
+        return self.wake_at_ms is not None or any(one["cause"] == WaitsFor.SLOT for one in json.loads(self.reasons))
 
 
 def standing_of(run_id: int) -> Standing:
@@ -139,7 +144,7 @@ class Worker:
             if refusal.code == "run.terminal":
                 return 0
             if refusal.code == "run.queued":
-                self.pause(0.2)  # in line for a slot: whoever gives one back passes it on
+                self.pause(LINE_S)  # in line for a slot: whoever gives one back passes it on
                 consequences.sweep(run_id)
             elif refusal.code == "run.parked":
                 self.pause(0.05)  # the database's clock is behind this host's

@@ -13,6 +13,7 @@ from workflows.clock import moment
 from workflows.engine.draft import visit_path
 from workflows.errors import Refusal
 from workflows.models import Attempt, Interrupt, Payload, Run, Scope, Visit
+from workflows.queries.waiting import held_by, places_of, told_reasons
 from workflows.statuses import LIVE_STATUSES, RunStatus, ScopeKind, VisitStatus
 
 #: Runs that a list shows unless it is asked for another number.
@@ -69,7 +70,8 @@ def _listed(run: Run) -> dict[str, Any]:
 
 
 def run_document(run_id: int) -> dict[str, Any]:
-    """Everything about a run as one JSON object; seven queries, whatever its length.
+    """Everything about a run as one JSON object; seven queries, whatever its length, and a few for what a live run
+    waits for.
 
     ``visits`` leaves out refused entries (ADM.2). ``events_cursor`` is the number of the last event. Raises
     ``run.not_found``.
@@ -87,7 +89,8 @@ def run_document(run_id: int) -> dict[str, Any]:
         "workflow": run.workflow.name,
         "plan": _plan(run),
         "status": run.status,
-        "reasons": json.loads(run.reasons),
+        "reasons": told_reasons(run),
+        "held": held_by(run),
         "params": values[run.params_digest],
         "output": values.get(run.output_digest),
         "error": run_error(run.error),
@@ -97,6 +100,7 @@ def run_document(run_id: int) -> dict[str, Any]:
         "visits": [_visit(visit, values, attempts[visit.number], items) for visit in visits],
         "interrupts": _interrupts(questions, visits, values, items),
         "children": list(Run.objects.filter(parent_run=run).order_by("pk").values_list("pk", flat=True)),
+        "slots": [] if run.is_final else places_of(run_id),
         "events_cursor": run.next_event - 1,
     }
 
@@ -211,13 +215,14 @@ def _plan(run: Run) -> dict[str, Any]:
 
 
 def run_result(run_id: int) -> dict[str, Any]:
-    """What became of a run, without its steps: status, reasons, error, output. Two queries."""
+    """What became of a run, without its steps: status, reasons, error, output. Two queries, and a few for what a
+    live run waits for."""
     run = find_run(run_id)
     return {
         "run": run.pk,
         "workflow": run.workflow.name,
         "status": run.status,
-        "reasons": json.loads(run.reasons),
+        "reasons": told_reasons(run),
         "output": payload_values([run.output_digest]).get(run.output_digest),
         "error": run_error(run.error),
         "started_at": moment_text(run.started_at),
@@ -229,4 +234,4 @@ def live_runs() -> int:
     """How many runs can go on by themselves now or after a while."""
     waiting = Run.objects.filter(status=RunStatus.WAITING, wake_at_ms__isnull=False)
     going = Run.objects.filter(status__in=[RunStatus.QUEUED, RunStatus.RUNNING])
-    return waiting.count() + going.count() + Run.objects.runnable().count()
+    return int(waiting.count() + going.count() + Run.objects.runnable().count())

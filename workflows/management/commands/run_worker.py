@@ -2,42 +2,63 @@
 
 from __future__ import annotations
 
+import argparse
 from typing import Any
 
 from django.core.management.base import CommandParser
 
+from workflows.errors import ExitCode
 from workflows.management.base import Command as WaypostCommand
-from workflows.management.progress import PlainView, SilentView
+from workflows.management.places import StoredPlaces
+from workflows.management.progress import PlainView, SilentView, WorkerView
 from workflows.management.stopping import Stopping
+from workflows.management.wording import counted
 from workflows.operations.crew import Crew
 from workflows.operations.driving import Worker, worker_name
 from workflows.queries.runs import live_runs
+
+MOST_THREADS = 64
 
 
 class Command(WaypostCommand):
     help = "Drives runs as they become runnable. Several workers may run at once, on one machine or many."
 
     def add_words(self, parser: CommandParser) -> None:
-        parser.add_argument("--threads", type=int, default=4, metavar="N", help="runs driven at once (default 4)")
+        parser.add_argument("--threads", type=_threads, default=4, metavar="N", help="runs driven at once (default 4)")
         parser.add_argument("--burst", action="store_true", help="end when no run can go on by itself")
-        parser.add_argument("--quiet", action="store_true", help="do not print what happens")
+        parser.add_argument(
+            "--quiet", action="store_true", help="print nothing; otherwise runs that end or park, with -v 2 every step"
+        )
 
     def perform(self, **options: Any) -> int:
-        view = SilentView() if options["quiet"] else PlainView(self.write_now)
+        view = self.view(options)
         name = worker_name()
         goodbye = "Handing runs back. Once more ends what runs, a third time ends this command."
-        with Stopping(on_first=lambda: view.notice(goodbye), deadline_s=None) as stopping:
+        with Stopping(on_first=lambda: view.notice(goodbye)) as stopping:
             worker = Worker(stopping=stopping.is_stopping, pause=stopping.pause, observer=view)
             stopping.end_effects = worker.stop_effects
-            view.notice(f"worker {name} drives up to {options['threads']} runs at once")
+            if not options["quiet"]:
+                self.write_now(f"worker {name} drives up to {counted(options['threads'], 'run')} at once")
             try:
-                crew = Crew(worker, drivers=max(1, options["threads"]))
+                crew = Crew(worker, drivers=options["threads"])
                 crew.work(until=lambda: options["burst"] and not live_runs())
             finally:
                 view.close()
                 worker.close()
-        return 0
+        return ExitCode.SUCCEEDED
+
+    def view(self, options: dict[str, Any]) -> PlainView:
+        if options["quiet"]:
+            return SilentView()
+        kind = PlainView if options["verbosity"] > 1 else WorkerView
+        return kind(self.write_now, StoredPlaces(None))
 
     def write_now(self, text: str) -> None:
         self.stdout.write(text)
         self.stdout.flush()
+
+
+def _threads(text: str) -> int:
+    if not (text.isascii() and text.isdigit() and 1 <= int(text) <= MOST_THREADS):
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number from 1 to {MOST_THREADS}")
+    return int(text)

@@ -14,16 +14,21 @@ from workflows.management.base import Command as WaypostCommand
 from workflows.management.base import read_file
 from workflows.management.exits import exit_code_of
 from workflows.management.parameters import given_parameters
+from workflows.management.places import StoredPlaces
 from workflows.management.progress import PlainView, SilentView
+from workflows.management.questions import MOST_QUESTIONS
 from workflows.management.results import result_lines
 from workflows.management.stopping import Stopping
 from workflows.management.targets import is_file, run_id
+from workflows.management.telling import Teller
 from workflows.operations.crew import drive_tree
 from workflows.operations.driving import Worker
 from workflows.operations.people import shell_actor
 from workflows.operations.runs import Start, start
 from workflows.operations.workflows import definition_of_file, named_definition
+from workflows.queries.questions import open_questions
 from workflows.queries.runs import find_run, run_document, run_result
+from workflows.queries.waiting import status_of_tree, tree_of
 
 
 class Command(WaypostCommand):
@@ -103,34 +108,41 @@ class Command(WaypostCommand):
         is_silent = options["quiet"] or options["as_json"]
         if not is_silent:
             self.stdout.write(f"run {number}: {run.workflow.name}" + (f" ({run.title})" if run.title else ""))
-        view = self.view(is_silent)
+        view = self.view(is_silent, number)
+        teller = Teller(view, number)
         goodbye = (
             f"Handing run {number} back; `run_workflow {number}` goes on with it. "
             "Once more ends what runs, a third time ends this command."
         )
         with Stopping(on_first=lambda: view.notice(goodbye), deadline_s=options["timeout"]) as stopping:
-            worker = Worker(stopping=stopping.is_stopping, pause=stopping.pause, observer=view)
+
+            def pause(seconds: float) -> None:
+                teller.look()
+                stopping.pause(seconds)
+
+            worker = Worker(stopping=stopping.is_stopping, pause=pause, observer=view)
             stopping.end_effects = worker.stop_effects
             try:
-                standing = drive_tree(worker, number, max_visits=options["max_steps"])
+                drive_tree(worker, number, max_visits=options["max_steps"], on_idle=teller.look)
             finally:
                 view.close()
                 worker.close()
         self.print_result(number, options)
-        return exit_code_of(standing.status)
+        return exit_code_of(status_of_tree(number))
 
-    def view(self, is_silent: bool) -> PlainView:
+    def view(self, is_silent: bool, number: int) -> PlainView:
         """How progress is shown: not at all, as plain lines, or on a terminal live."""
         if is_silent:
             return SilentView()
         if not (self.stdout.isatty() and sys.stdout.isatty()):
-            return PlainView(self.write_now)
+            return PlainView(self.write_now, StoredPlaces(number))
         from rich.console import Console  # slow to import, and only terminals need it
 
         from workflows.management.live import LiveView  # slow to import
 
         console = Console()
-        return PlainView(self.write_now) if console.is_dumb_terminal else LiveView(console)
+        places = StoredPlaces(number)
+        return PlainView(self.write_now, places) if console.is_dumb_terminal else LiveView(console, places)
 
     def write_now(self, text: str) -> None:
         self.stdout.write(text)
@@ -140,7 +152,8 @@ class Command(WaypostCommand):
         if options["as_json"]:
             self.print_json(run_document(number))
         else:
-            self.print_lines(result_lines(run_result(number), quiet=options["quiet"]))
+            questions = open_questions(tree_of(number), limit=MOST_QUESTIONS)
+            self.print_lines(result_lines(run_result(number), quiet=options["quiet"], questions=questions))
 
 
 def _positive(text: str) -> int:

@@ -23,6 +23,7 @@ from workflows.operations.people import Actor, shell_actor
 from workflows.operations.reconciling import Told, reconcile
 from workflows.queries.events import events_after
 from workflows.queries.history import state_at
+from workflows.queries.questions import questions_of
 from workflows.queries.runs import USUAL_LENGTH, RunFilter, run_document, run_list, run_result
 from workflows.statuses import RunStatus
 
@@ -96,7 +97,7 @@ class Command(WaypostCommand):
             self.print_json(documents[0] if len(documents) == 1 else documents)
         else:
             for document in documents:
-                self.print_lines(described(document))
+                self.print_lines(described(document, questions_of(document["run"]) if revision is None else None))
         return ExitCode.SUCCEEDED
 
     def do_events(self, *, run: str, after: int, follow: bool, as_json: bool, **options: Any) -> int:
@@ -140,21 +141,33 @@ class Command(WaypostCommand):
 
     def do_answer(self, **options: Any) -> int:
         answered = answers.carry_out_answer(options)
-        words = "is answered" if answered.settled else f"has {answered.votes} of {answered.quorum} approvals"
-        document = {"run": answered.run_id, "interrupt": answered.visit, "settled": answered.settled}
-        return self.done(options, document, f"v{answered.visit} {words}")
+        document = {
+            "run": answered.run_id,
+            "interrupt": f"v{answered.visit}",
+            "settled": answered.settled,
+            "new": answered.new,
+            "votes": answered.votes,
+            "quorum": answered.quorum,
+        }
+        if answered.settled:
+            return self.done(options, document, f"v{answered.visit} is answered")
+        return self.done(
+            options, document, f"v{answered.visit} has {answered.votes} of {answered.quorum} approvals", goes_on=False
+        )
 
     def do_signal(self, **options: Any) -> int:
         number, is_new = answers.carry_out_signal(options)
         words = "the signal was accepted" if is_new else "the signal was accepted before"
         return self.done(options, {"run": number, "new": is_new}, words)
 
-    def done(self, options: dict[str, Any], document: dict[str, Any], words: str) -> int:
+    def done(self, options: dict[str, Any], document: dict[str, Any], words: str, *, goes_on: bool = True) -> int:
         number = document["run"]
         if options["as_json"]:
             self.print_json(document)
-        else:
+        elif goes_on and not operations.is_driven(number):
             self.stdout.write(f"run {number}: {words}; `run_workflow {number}` goes on with it.")
+        else:
+            self.stdout.write(f"run {number}: {words}.")
         return ExitCode.SUCCEEDED
 
     def do_reconcile(self, **options: Any) -> int:
