@@ -105,6 +105,8 @@ def wake(draft: Draft) -> None:
     for scope in draft.live_scopes():
         if draft.scopes.get(scope.path) is not scope or scope.phase != ScopePhase.WAITING or draft.ended:
             continue
+        if scope.waits_for in (WaitsFor.RECONCILE, WaitsFor.CODE) and draft.state.held:
+            continue  # a hold starts nothing; what an operator said is carried out when it is lifted
         if scope.waits_for == WaitsFor.RECONCILE:
             recovery.carry_out(draft, scope)
         elif scope.waits_for == WaitsFor.CODE:
