@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
@@ -36,9 +37,18 @@ def _told(row: dict[str, Any]) -> str:
     return one_line(f"{place}{error['message']}", VALUE_WIDTH)
 
 
-def described(document: dict[str, Any], questions: list[dict[str, Any]] | None = None) -> Iterator[str]:
-    """A run: parameters, steps, and what became of it. The document of now, or of a revision; ``questions`` are all
-    that the run has asked, with their votes."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Beside:
+    """What is told of a run beside its document: all its questions with their votes, who holds it, its slots."""
+
+    questions: list[dict[str, Any]] = field(default_factory=list)
+    held: dict[str, Any] | None = None
+    slots: list[dict[str, Any]] = field(default_factory=list)
+
+
+def described(document: dict[str, Any], beside: Beside | None = None) -> Iterator[str]:
+    """A run: parameters, steps, and what became of it. The document of now, or of a revision."""
+    beside = beside or Beside()
     at = f" at revision {document['revision']} of {document['current_revision']}" if "revision" in document else ""
     yield f"run {document['run']}: {document['workflow']}{at}"
     for name, value in document.get("params", {}).items():
@@ -48,23 +58,25 @@ def described(document: dict[str, Any], questions: list[dict[str, Any]] | None =
     for path, values in document.get("variables", {}).items():
         for name, value in values.items():
             yield f"  {path + '/' if path else ''}vars.{name} = {_short(value)}"
-    yield from history_lines(questions or [])
-    yield from _holds(document)
-    opened = [question for question in questions or [] if question["status"] == InterruptStatus.OPEN]
+    yield from history_lines(beside.questions)
+    yield from _holds(beside)
+    yield from _children(document.get("children", ()))
+    opened = [question for question in beside.questions if question["status"] == InterruptStatus.OPEN]
     yield from result_lines(document, quiet=False, questions=(opened, len(opened)))
 
 
-def _holds(document: dict[str, Any]) -> Iterator[str]:
-    """Who holds the run, its places, its child runs."""
-    held = document.get("held")
-    if held:
-        why = f": {one_line(held['reason'], 200)}" if held["reason"] else ""
-        yield f"  held by {held['by']} since {_day(held['since'])}{why}"
-    for place in document.get("slots", ()):
-        if place["number"] is not None:
-            what = f"slot {place['number']} of {place['max']}" if place["kind"] == SlotKind.CONCURRENCY else "a place"
-            yield f'  has {what} of "{place["name"]}"'
-    children = document.get("children", ())
+def _holds(beside: Beside) -> Iterator[str]:
+    """Who holds the run, and the places that it has."""
+    if beside.held is not None:
+        why = f": {one_line(beside.held['reason'], 200)}" if beside.held["reason"] else ""
+        yield f"  held by {beside.held['by']} since {_day(beside.held['since'])}{why}"
+    for slot in beside.slots:
+        if slot["number"] is not None:
+            what = f"slot {slot['number']} of {slot['max']}" if slot["kind"] == SlotKind.CONCURRENCY else "a place"
+            yield f'  has {what} of "{slot["name"]}"'
+
+
+def _children(children: Sequence[int]) -> Iterator[str]:
     if children:
         more = f" and {len(children) - MOST_CHILDREN} more" if len(children) > MOST_CHILDREN else ""
         yield f"  child runs: {', '.join(str(child) for child in children[:MOST_CHILDREN])}{more}"

@@ -13,7 +13,7 @@ from workflows.clock import moment
 from workflows.engine.draft import visit_path
 from workflows.errors import Refusal
 from workflows.models import Attempt, Interrupt, Payload, Run, Scope, Visit
-from workflows.queries.waiting import held_by, places_of, told_reasons
+from workflows.queries.waiting import told_reasons
 from workflows.statuses import LIVE_STATUSES, RunStatus, ScopeKind, VisitStatus
 
 #: Runs that a list shows unless it is asked for another number.
@@ -90,7 +90,6 @@ def run_document(run_id: int) -> dict[str, Any]:
         "plan": _plan(run),
         "status": run.status,
         "reasons": told_reasons(run),
-        "held": held_by(run),
         "params": values[run.params_digest],
         "output": values.get(run.output_digest),
         "error": run_error(run.error),
@@ -100,7 +99,6 @@ def run_document(run_id: int) -> dict[str, Any]:
         "visits": [_visit(visit, values, attempts[visit.number], items) for visit in visits],
         "interrupts": _interrupts(questions, visits, values, items),
         "children": list(Run.objects.filter(parent_run=run).order_by("pk").values_list("pk", flat=True)),
-        "slots": [] if run.is_final else places_of(run_id),
         "events_cursor": run.next_event - 1,
     }
 

@@ -80,9 +80,10 @@ def status_of_tree(root_id: int) -> str:
     return root_status
 
 
-def held_by(run: Run) -> dict[str, Any] | None:
-    """Who holds a run, since when and why."""
-    return json.loads(run.held) if run.held else None
+def held_by(run_id: int) -> dict[str, Any] | None:
+    """Who holds a run, since when and why: ``{by, since, reason}``."""
+    held = Run.objects.values_list("held", flat=True).get(pk=run_id)
+    return json.loads(held) if held else None
 
 
 def places_of(run_id: int) -> list[dict[str, Any]]:

@@ -15,7 +15,7 @@ from workflows.jsonvalue import read_json
 from workflows.management import answers
 from workflows.management.base import Command as WaypostCommand
 from workflows.management.base import error_document, read_text
-from workflows.management.descriptions import described, event_line, list_table
+from workflows.management.descriptions import Beside, described, event_line, list_table
 from workflows.management.targets import run_id, run_ids, visit_number
 from workflows.operations import runs as operations
 from workflows.operations.driving import carry_out_cancel
@@ -25,6 +25,7 @@ from workflows.queries.events import events_after
 from workflows.queries.history import state_at
 from workflows.queries.questions import questions_of
 from workflows.queries.runs import USUAL_LENGTH, RunFilter, run_document, run_list, run_result
+from workflows.queries.waiting import held_by, places_of
 from workflows.statuses import RunStatus
 
 #: How often `--follow` looks for new events, in seconds.
@@ -97,7 +98,7 @@ class Command(WaypostCommand):
             self.print_json(documents[0] if len(documents) == 1 else documents)
         else:
             for document in documents:
-                self.print_lines(described(document, questions_of(document["run"]) if revision is None else None))
+                self.print_lines(described(document, _beside(document["run"]) if revision is None else None))
         return ExitCode.SUCCEEDED
 
     def do_events(self, *, run: str, after: int, follow: bool, as_json: bool, **options: Any) -> int:
@@ -195,6 +196,10 @@ class Command(WaypostCommand):
         if options["as_json"]:
             self.print_json(answers)
         return code
+
+
+def _beside(number: int) -> Beside:
+    return Beside(questions=questions_of(number), held=held_by(number), slots=places_of(number))
 
 
 def _cancel(number: int, actor: Actor, reason: str) -> str:
