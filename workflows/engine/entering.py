@@ -220,11 +220,12 @@ def settle_pure(draft: Draft, scope: ScopeRow, step: StepPlan, visit: VisitRow, 
 
 def set_variables(draft: Draft, scope: ScopeRow, values: Mapping[str, Any]) -> None:
     """Set variables where they were declared: in this scope, or in the nearest one around it that has them."""
+    left = dict(values)
     for one in around(draft, scope):
         own = draft.variables(one.path)
-        changed = {name: value for name, value in values.items() if name in own}
-        if changed:
-            draft.set_variables(one.path, {**own, **changed})
+        new = {name: left.pop(name) for name in tuple(left) if name in own}
+        if new:
+            draft.set_variables(one.path, {**own, **new})
 
 
 def sleep(draft: Draft, scope: ScopeRow, visit: VisitRow, until_ms: int) -> None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from datetime import datetime
 
+from django.db.models import Exists, OuterRef
+
 from workflows.clock import database_now_ms
 from workflows.errors import Refusal
 from workflows.ledger.listeners import announce
@@ -92,32 +94,27 @@ def hear_of_child(*, child_id: int, now: datetime) -> bool:
 def unheard_children(root_id: int | None = None) -> list[int]:
     """Child runs that have ended while their parent still waits for them: what the sweep repeats."""
     ended = Run.objects.filter(parent_run__isnull=False, root_run__isnull=False, status__in=sorted(FINAL_STATUSES))
-    ended = ended.filter(parent_run__status__in=sorted(LIVE_STATUSES))
+    ended = ended.filter(_is_awaited(), parent_run__status__in=sorted(LIVE_STATUSES))
     if root_id is not None:
         ended = ended.filter(root_run_id=root_id)
-    found = []
-    for child in ended.values("id", "parent_run_id", "parent_visit", "invocation_key"):
-        attempt = Attempt.objects.filter(
-            run_id=child["parent_run_id"],
-            visit=child["parent_visit"],
-            dispatch_id=child["invocation_key"],
-            status=AttemptStatus.PAUSED,
-        )
-        if attempt.exists():
-            found.append(child["id"])
-    return found
+    return list(ended.order_by("pk").values_list("pk", flat=True))
 
 
 def orphans(root_id: int | None = None) -> list[int]:
     """Live child runs whose parent does not wait for them any more (it ended, or timed out): to be cancelled."""
-    live = Run.objects.live().filter(root_run__isnull=False, closing="")
+    live = Run.objects.live().filter(~_is_awaited(), root_run__isnull=False, closing="")
     if root_id is not None:
         live = live.filter(root_run_id=root_id)
-    found = []
-    for child in live.values("id", "parent_run_id", "invocation_key"):
-        attempt = Attempt.objects.filter(
-            run_id=child["parent_run_id"], dispatch_id=child["invocation_key"], status=AttemptStatus.PAUSED
+    return list(live.order_by("pk").values_list("pk", flat=True))
+
+
+def _is_awaited() -> Exists:
+    """Whether the attempt that published a child run still waits for it."""
+    return Exists(
+        Attempt.objects.filter(
+            run_id=OuterRef("parent_run_id"),
+            visit=OuterRef("parent_visit"),
+            dispatch_id=OuterRef("invocation_key"),
+            status=AttemptStatus.PAUSED,
         )
-        if not attempt.exists():
-            found.append(child["id"])
-    return found
+    )
