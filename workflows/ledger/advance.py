@@ -17,7 +17,7 @@ from typing import Any
 
 from django.db import DEFAULT_DB_ALIAS, connections
 
-from workflows.ledger import hot_path, plain_path
+from workflows.ledger import hot_path, own_transaction, plain_path
 from workflows.ledger.batch import Batch
 from workflows.ledger.transactions import run_ledger_transaction, run_single_statement
 from workflows.models import Run
@@ -26,16 +26,16 @@ from workflows.models import Run
 def advance(batch: Batch) -> None:
     """Write a batch (see the module)."""
     connection = connections[DEFAULT_DB_ALIAS]
-    if connection.vendor == "postgresql" and hot_path.fits_one_statement(batch):
-        passed = run_single_statement(
-            lambda: hot_path.write_as_one(connection, batch),
-            verb="advance",
-            already_mine=lambda: was_committed(batch) or None,
-        )
-        if not passed:
-            raise Run.objects.why_fenced_off(run_id=batch.run_id, epoch=batch.epoch)
+    if not own_transaction.is_possible(connection, batch):
+        _in_transaction(lambda: hot_path.write(connection, batch), batch)
         return
-    _in_transaction(lambda: hot_path.write(connection, batch), batch)
+    passed = run_single_statement(
+        lambda: own_transaction.write(connection, batch),
+        verb="advance",
+        already_mine=lambda: was_committed(batch) or None,
+    )
+    if not passed:
+        raise Run.objects.why_fenced_off(run_id=batch.run_id, epoch=batch.epoch)
 
 
 def advance_plainly(batch: Batch, *, now: Any = None) -> None:

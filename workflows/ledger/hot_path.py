@@ -1,16 +1,16 @@
 """The hot path: SQL text generated once from the models, on both databases.
 
-This is the one module that holds SQL. ``statements`` turns a batch into a fence and the writes behind it;
-``write`` runs them in the open transaction, ``write_as_one`` (PostgreSQL) runs them as a single statement with
-data-modifying CTEs that all hang on the fence, which is a durable transaction in one round trip. A test shows that
-each has exactly the effect of ``plain_path``.
+This is the one module that holds SQL. ``fence``, ``updates`` and ``inserts`` turn a batch into statements; ``write``
+runs them in the open transaction, ``own_transaction`` as a transaction of their own; ``join`` makes one statement of
+them (PostgreSQL), whose data-modifying CTEs all hang on the fence. A test shows that each has exactly the effect of
+``plain_path``.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 from operator import attrgetter
 from typing import Any
 
@@ -51,16 +51,29 @@ from workflows.models import (
 STATE_COLUMNS = column_names(RunState)
 #: SQLite allows 32 766 parameters in a statement; far fewer rows than that go into one.
 ROWS_PER_STATEMENT = 500
+#: Rows that a PostgreSQL insert lists one by one: more texts in a sequence of statements, fewer in a joined one, where
+#: the texts of all tables multiply.
+MOST_LISTED = 8
+MOST_LISTED_IN_JOINED = 3
 
 
 @dataclass(frozen=True, slots=True)
 class Statement:
-    """``must_change``: how many rows it has to change, or the batch meets a settled attempt, which ``attempt`` names."""
+    """``must_change``: how many rows it has to change, or the batch meets a settled attempt; ``attempt`` names it."""
 
     sql: str
     parameters: Sequence[Any]
     must_change: int = 0
     attempt: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """Of an insert: how many rows its text lists (None: they come as arrays), and whether it hangs on the fence of
+    the same statement."""
+
+    listed: int | None
+    hangs: bool
 
 
 class Writer:
@@ -71,7 +84,8 @@ class Writer:
         self.mark = "?" if self.vendor == "sqlite" else "%s"
         self.now = NOW_MS[self.vendor]
         self.quote = connection.ops.quote_name
-        self.adapt = connection.ops.adapt_datetimefield_value
+        # most moments of a batch are the same one
+        self.adapt = lru_cache(maxsize=64)(connection.ops.adapt_datetimefield_value)
         self.type_of: Callable[[Field[Any, Any]], str] = lambda field: field.db_type(connection) or "text"
 
     @cache  # noqa: B019  # one writer per vendor lives as long as the process
@@ -99,16 +113,30 @@ class Writer:
         return text + " ON CONFLICT DO NOTHING" if lenient else text
 
     @cache  # noqa: B019
-    def hanging_insert_text(
-        self, model: type[Model], names: tuple[str, ...], rows: int, owned: bool, lenient: bool
+    def selecting_insert_text(
+        self, model: type[Model], names: tuple[str, ...], shape: Shape, owned: bool, lenient: bool
     ) -> str:
-        """As ``insert_text``, but nothing is inserted unless the fence let the transaction through."""
+        """PostgreSQL: an insert with few texts, however many rows there are, so that it stays prepared.
+
+        Many rows come as one array per column, a few are listed. With ``shape.hangs``
+        nothing is inserted unless the fence of the same statement let the transaction through.
+        """
         table, columns = self.quote(model._meta.db_table), self.columns(model, names, owned)
-        fields = ["run_id"] * owned + list(names)
-        typed = ", ".join(f"%s::{self.type_of(field_of(model, name))}" for name in fields)
-        select = " UNION ALL ".join([f"SELECT {typed} FROM fence"] * rows)
-        text = f"INSERT INTO {table} ({columns}) {select}"
+        types = [self.bare_type_of(field_of(model, name)) for name in names]
+        run = ["%s::bigint"] * owned
+        if shape.listed is not None:
+            values = ", ".join(run + [f"%s::{kind}" for kind in types])
+            select = f"SELECT {values}" + (" FROM fence" if shape.hangs else "")
+            text = f"INSERT INTO {table} ({columns}) {' UNION ALL '.join([select] * shape.listed)}"
+        else:
+            arrays = ", ".join(f"%s::{kind}[]" for kind in types)
+            source = f"unnest({arrays}) AS given" + (", fence" if shape.hangs else "")
+            text = f"INSERT INTO {table} ({columns}) SELECT {', '.join([*run, 'given.*'])} FROM {source}"
         return text + " ON CONFLICT DO NOTHING" if lenient else text
+
+    def bare_type_of(self, field: Field[Any, Any]) -> str:
+        """The type without its length: a cast to varchar(n) would cut a long text silently."""
+        return self.type_of(field).partition("(")[0]
 
     def columns(self, model: type[Model], names: tuple[str, ...], owned: bool) -> str:
         listed = [self.quote(column_of(model, name)) for name in names]
@@ -237,19 +265,53 @@ def updates(writer: Writer, batch: Batch) -> Iterator[Statement]:
         yield Statement(text, ("driver", moment, run, sequence))
 
 
-def inserts(writer: Writer, batch: Batch, *, hanging: bool) -> Iterator[Statement]:
-    text_of = writer.hanging_insert_text if hanging else writer.insert_text
+def inserts(writer: Writer, batch: Batch, *, hanging: bool = False) -> Iterator[Statement]:
+    make = selecting_inserts if writer.vendor == "postgresql" else listing_inserts
     for attribute, model, names, owned, lenient in _INSERTS:
-        rows = getattr(batch, attribute)
-        read = writer.reader(model, names)
-        for start in range(0, len(rows), ROWS_PER_STATEMENT):
-            part = rows[start : start + ROWS_PER_STATEMENT]
-            parameters: list[Any] = []
-            for row in part:
-                if owned:
-                    parameters.append(batch.run_id)
-                parameters.extend(read(row))
-            yield Statement(text_of(model, names, len(part), owned, lenient), parameters)
+        if rows := getattr(batch, attribute):
+            yield from make(writer, batch, rows, Target(model, names, owned, lenient), hanging)
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """``owned``: its rows begin with the run. ``lenient``: a row that is there already is left as it is."""
+
+    model: type[Model]
+    names: tuple[str, ...]
+    owned: bool
+    lenient: bool
+
+
+def listing_inserts(
+    writer: Writer, batch: Batch, rows: Sequence[Any], into: Target, hanging: bool
+) -> Iterator[Statement]:
+    read = writer.reader(into.model, into.names)
+    for start in range(0, len(rows), ROWS_PER_STATEMENT):
+        part = rows[start : start + ROWS_PER_STATEMENT]
+        parameters: list[Any] = []
+        for row in part:
+            if into.owned:
+                parameters.append(batch.run_id)
+            parameters.extend(read(row))
+        yield Statement(writer.insert_text(into.model, into.names, len(part), into.owned, into.lenient), parameters)
+
+
+def selecting_inserts(
+    writer: Writer, batch: Batch, rows: Sequence[Any], into: Target, hanging: bool
+) -> Iterator[Statement]:
+    read = writer.reader(into.model, into.names)
+    run = [batch.run_id] if into.owned else []
+    parameters: list[Any] = []
+    if len(rows) <= (MOST_LISTED_IN_JOINED if hanging else MOST_LISTED):
+        shape = Shape(len(rows), hanging)
+        for row in rows:
+            parameters.extend(run)
+            parameters.extend(read(row))
+    else:
+        shape = Shape(None, hanging)
+        parameters.extend(run)
+        parameters.extend(map(array_text, zip(*map(read, rows), strict=True)))
+    yield Statement(writer.selecting_insert_text(into.model, into.names, shape, into.owned, into.lenient), parameters)
 
 
 def write(connection: BaseDatabaseWrapper, batch: Batch) -> None:
@@ -266,57 +328,39 @@ def write(connection: BaseDatabaseWrapper, batch: Batch) -> None:
                 changed = cursor.execute(statement.sql, statement.parameters).rowcount
                 if statement.must_change and changed != statement.must_change:
                     raise Refusal("attempt.conflict", run=batch.run_id, attempt=statement.attempt)
-            for statement in inserts(writer, batch, hanging=False):
+            for statement in (*inserts(writer, batch), *releases(writer, batch)):
                 cursor.execute(statement.sql, statement.parameters)
-            if batch.release:
-                cursor.execute(writer.release_text(), (batch.run_id, batch.epoch))
-                cursor.execute(writer.active_text(), (batch.run_id, batch.run_id))
         finally:
             cursor.close()
     if has_side_rows(batch):
         write_side_rows(batch)
 
 
-def fits_one_statement(batch: Batch) -> bool:
-    """Whether the writes of a batch do not depend on their order.
+def array_text(values: Sequence[Any]) -> str:
+    """The values of a column as the text of a PostgreSQL array: its driver takes four times as long for a list.
 
-    Statements of one WITH see one snapshot, so an attempt that takes the place of another of its visit, and a lease
-    whose active time is copied, need a sequence of statements.
+    >>> array_text([1, None, True, 'say "x"'])
+    '{1,NULL,t,"say \\\\"x\\\\""}'
     """
-    if batch.release or batch.attempts_closed or batch.scopes_new or batch.controls or has_side_rows(batch):
-        return False
-    ended = {row.visit for row in batch.attempts_settled}
-    return len(batch.versions) <= ROWS_PER_STATEMENT and not any(row.visit in ended for row in batch.attempts_new)
+    return "{" + ",".join(map(_element_text, values)) + "}"
 
 
-_joined: dict[tuple[str, ...], str] = {}
+def _element_text(value: Any) -> str:
+    if value is None:
+        return "NULL"
+    if isinstance(value, str):
+        escaped = value.replace("\\", "\\\\").replace('"', '\\"')
+        return f'"{escaped}"'
+    if isinstance(value, bool):
+        return "t" if value else "f"
+    return str(value) if isinstance(value, int) else f'"{value.isoformat()}"'
 
 
-def write_as_one(connection: BaseDatabaseWrapper, batch: Batch) -> bool:
-    """PostgreSQL: the whole batch as one statement, which is its own transaction. False: the fence let nothing pass.
-
-    The guard on the revision in the fence makes every other guard hold too: whoever changes an attempt of this run
-    raises the revision under the same row lock.
-    """
-    writer = writer_for(connection)
-    first = fence(writer, batch)
-    rest = [*updates(writer, batch), *inserts(writer, batch, hanging=True)]
-    key = (first.sql, *(statement.sql for statement in rest))
-    text = _joined.get(key)
-    if text is None:
-        if len(_joined) > 500:
-            _joined.clear()
-        text = _joined[key] = join(first, rest)
-    parameters = list(first.parameters)
-    for statement in rest:
-        parameters.extend(statement.parameters)
-    with connection.wrap_database_errors:
-        cursor = connection.connection.cursor()
-        try:
-            cursor.execute(text, parameters)
-            return bool(cursor.fetchone()[0])
-        finally:
-            cursor.close()
+def releases(writer: Writer, batch: Batch) -> Iterator[Statement]:
+    """The end of the lease, and its active time copied to the run."""
+    if batch.release:
+        yield Statement(writer.release_text(), (batch.run_id, batch.epoch))
+        yield Statement(writer.active_text(), (batch.run_id, batch.run_id))
 
 
 def join(first: Statement, rest: Sequence[Statement]) -> str:
