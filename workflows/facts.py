@@ -6,13 +6,16 @@ through :class:`Facts` and never changes one; a decision makes new ones.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, Protocol
+from functools import cache
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 if TYPE_CHECKING:
     from workflows.definitions.plan import Plan
+
+Row = TypeVar("Row")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -216,9 +219,32 @@ class ControlRow:
     sender: str
 
 
+@cache
 def column_names(row: type) -> tuple[str, ...]:
     """The columns of a row class, in a fixed order."""
     return tuple(field.name for field in fields(row))
+
+
+def changed(row: Row, **changes: Any) -> Row:
+    """A copy of a row with other values in some columns.
+
+    ``dataclasses.replace`` does the same at nearly twice the cost, and every step changes several rows; the classes of
+    this module check nothing when they are made.
+    """
+    kind: Any = type(row)
+    copy: Row = object.__new__(kind)
+    for name, read, write in _slots(kind):
+        write(copy, changes.pop(name) if name in changes else read(row))
+    if changes:
+        raise TypeError(f"{kind.__name__} has no {', '.join(sorted(changes))}")
+    return copy
+
+
+@cache
+def _slots(kind: Any) -> tuple[tuple[str, Callable[[Any], Any], Callable[[Any, Any], None]], ...]:
+    """Name, reader and writer of each column; a frozen class guards its writers only by ``__setattr__``."""
+    slots = [(name, getattr(kind, name)) for name in column_names(kind)]
+    return tuple((name, slot.__get__, slot.__set__) for name, slot in slots)
 
 
 class Facts(Protocol):
@@ -270,6 +296,10 @@ class Facts(Protocol):
 
     def visits_below(self, visit: int) -> int:
         """How many visits the bodies of an open map visit have made; counted only for maps with a budget of visits."""
+        ...
+
+    def output_bytes(self, visit: int) -> int:
+        """How long the outputs of the items that have ended are in sum, as canonical text."""
         ...
 
     def ended_items(self, visit: int) -> Mapping[int, ScopeRow]:

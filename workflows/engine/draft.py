@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
@@ -29,6 +29,7 @@ from workflows.facts import (
     ScopeRow,
     VersionRow,
     VisitRow,
+    changed,
     column_names,
 )
 from workflows.jsonvalue import Stored, canonical, store
@@ -236,19 +237,19 @@ class Draft:
 
     def set_state(self, **changes: Any) -> None:
         """Change the run's state in the present revision."""
-        before, self.state = self.state, replace(self.state, **changes)
-        changed = {name: value for name in changes if (value := getattr(self.state, name)) != getattr(before, name)}
-        if changed:
-            self._version("run", "", changed)
+        before, self.state = self.state, changed(self.state, **changes)
+        new = {name: value for name in changes if (value := getattr(self.state, name)) != getattr(before, name)}
+        if new:
+            self._version("run", "", new)
 
     def put_scope(self, row: ScopeRow) -> ScopeRow:
         before = self.scopes.get(row.path)
         if before is None:
             self.scopes_new[row.path] = None
-            changed = {name: getattr(row, name) for name in _SCOPE_COLUMNS}
+            new = {name: getattr(row, name) for name in _SCOPE_COLUMNS}
         else:
-            changed = {name: value for name in SCOPE_CHANGES if (value := getattr(row, name)) != getattr(before, name)}
-            if not changed:
+            new = {name: value for name in SCOPE_CHANGES if (value := getattr(row, name)) != getattr(before, name)}
+            if not new:
                 return row
             if row.path not in self.scopes_new:
                 self.scopes_changed[row.path] = None
@@ -257,11 +258,11 @@ class Draft:
             self.ended_scopes[row.path] = row
         else:
             self.scopes[row.path] = row
-        self._version("scope", row.path, changed)
+        self._version("scope", row.path, new)
         return row
 
     def change_scope(self, row: ScopeRow, **changes: Any) -> ScopeRow:
-        return self.put_scope(replace(row, **changes))
+        return self.put_scope(changed(row, **changes))
 
     def set_variables(self, path: str, values: Mapping[str, Any]) -> None:
         if path in self.scopes_new and path not in self.changed_variables:
@@ -278,7 +279,7 @@ class Draft:
     def settle_visit(self, row: VisitRow, **changes: Any) -> VisitRow:
         """Close an open visit in the present revision."""
         changes |= {"status": "settled", "revision_settled": self.revision, "ended_at": self.now}
-        row = replace(row, **changes)
+        row = changed(row, **changes)
         if row.reopened:
             self._version("visit", str(row.number), changes)
         self._index_visit(row)
@@ -286,7 +287,7 @@ class Draft:
 
     def change_visit(self, row: VisitRow, **changes: Any) -> VisitRow:
         """Change an open visit in the present revision."""
-        row = replace(row, **changes)
+        row = changed(row, **changes)
         if row.reopened:
             self._version("visit", str(row.number), changes)
         self._index_visit(row)
@@ -308,7 +309,7 @@ class Draft:
     def close_attempt(self, row: AttemptRow, *, versioned: bool = False, **changes: Any) -> AttemptRow:
         """End an attempt in the present revision. ``versioned``: it may change again, or has changed before."""
         before = row
-        row = replace(row, revision_settled=self.revision, ended_at=self.now, **changes)
+        row = changed(row, revision_settled=self.revision, ended_at=self.now, **changes)
         key = (row.visit, row.number)
         if before.status == AttemptStatus.RUNNING and before.epoch == self.facts.epoch:
             self.attempts_settled.add(key)

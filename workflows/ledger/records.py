@@ -12,13 +12,16 @@ from workflows.models import Event, RowVersion, Run
 
 def compact(value: Any) -> str:
     """Small JSON of our own making: sorted keys, no spaces; moments as ISO text."""
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":"), sort_keys=True, default=_moment)
+    return _encode(value)
 
 
 def _moment(value: Any) -> str:
     if isinstance(value, datetime):
         return value.isoformat()
     raise TypeError(f"{type(value).__name__} is not JSON")
+
+
+_encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), sort_keys=True, default=_moment).encode
 
 
 def record_event(
