@@ -6,7 +6,6 @@ import json
 from pathlib import Path
 
 import pytest
-import yaml
 
 from tests.commands.support import DATA, manage
 from workflows.models import Plan, Run, Workflow
@@ -16,29 +15,26 @@ pytestmark = pytest.mark.django_db(transaction=True)
 PARAMETERS = DATA / "parameters"
 
 
-@pytest.fixture
-def probe(tmp_path: Path) -> str:
-    """The probe without its map."""
-    document = yaml.safe_load((PARAMETERS / "probe.yaml").read_text(encoding="utf-8"))
-    document["steps"] = [step for step in document["steps"] if step["kind"] != "map"]
-    document["output"] = {"facts": "${ steps.facts.output }"}
-    path = tmp_path / "probe.yaml"
-    path.write_text(yaml.safe_dump(document, sort_keys=False), encoding="utf-8")
-    return str(path)
+PROBE = str(PARAMETERS / "probe.yaml")
 
 
 @pytest.mark.parametrize(
-    ("file", "facts"),
+    ("file", "facts", "items"),
     [
-        ("01_unicode.json", {"values": 72, "depth": 2, "texts": 51, "characters": 384, "bytes": 559, "keys": 8}),
-        ("03_long_strings.json", {"values": 12, "texts": 10, "characters": 207_905, "bytes": 259_905}),
+        (
+            "01_unicode.json",
+            {"values": 72, "depth": 2, "texts": 51, "characters": 384, "bytes": 559, "keys": 8},
+            [3, 3, 0],
+        ),
+        ("03_long_strings.json", {"values": 12, "texts": 10, "characters": 207_905, "bytes": 259_905}, [2, 2, 0]),
     ],
 )
-def test_text_passes_through_byte_for_byte(probe: str, file: str, facts: dict[str, int]) -> None:
-    answer = manage("run_workflow", probe, "--input", str(PARAMETERS / file), "--json")
+def test_text_passes_through_byte_for_byte(file: str, facts: dict[str, int], items: list[int]) -> None:
+    answer = manage("run_workflow", PROBE, "--input", str(PARAMETERS / file), "--json")
     assert answer.code == 0
     found = answer.json
     assert {name: found["output"]["facts"][name] for name in facts} == facts
+    assert found["output"]["items"] == items
     assert found["params"] == json.loads((PARAMETERS / file).read_text(encoding="utf-8"))
 
 
@@ -59,9 +55,9 @@ def test_text_passes_through_byte_for_byte(probe: str, file: str, facts: dict[st
     ],
 )
 def test_what_cannot_be_stored_is_refused_with_every_path_and_nothing_is_written(
-    probe: str, file: str, code: str, paths: list[str]
+    file: str, code: str, paths: list[str]
 ) -> None:
-    answer = manage("run_workflow", probe, "--input", str(PARAMETERS / file), "--json")
+    answer = manage("run_workflow", PROBE, "--input", str(PARAMETERS / file), "--json")
     assert answer.code == 2
     error = answer.json["error"]
     assert error["code"] == "params.invalid"
@@ -73,9 +69,19 @@ def test_what_cannot_be_stored_is_refused_with_every_path_and_nothing_is_written
     assert not Workflow.objects.exists()
 
 
-def test_floats_are_stored_in_their_canonical_form(probe: str, tmp_path: Path) -> None:
+def test_a_thousand_items_of_which_ten_fail() -> None:
+    answer = manage("run_workflow", PROBE, "--input", str(PARAMETERS / "10_thousand_items.json"), "--json")
+    assert answer.code == 0
+    found = answer.json
+    assert found["output"]["items"] == [1000, 990, 10]
+    failed = [visit["item"]["index"] for visit in found["visits"] if visit["step"] == "through_env" and visit["error"]]
+    assert sorted(failed) == list(range(96, 1000, 97))
+    assert sorted(visit["item"]["index"] for visit in found["visits"] if visit["item"]) == list(range(1000))
+
+
+def test_floats_are_stored_in_their_canonical_form(tmp_path: Path) -> None:
     payload = '{"payload": {"one": 1.0, "minus": -0.0, "exponent": 1E5, "under": 1e-400, "list": [0.1, 2.50]}}'
     (tmp_path / "given.json").write_text(payload)
-    answer = manage("run_workflow", probe, "--input", str(tmp_path / "given.json"), "--json")
+    answer = manage("run_workflow", PROBE, "--input", str(tmp_path / "given.json"), "--json")
     stored = {"exponent": 100000, "list": [0.1, 2.5], "minus": 0, "one": 1, "under": 0}
     assert json.dumps(answer.json["params"]["payload"], sort_keys=True) == json.dumps(stored, sort_keys=True)
