@@ -283,6 +283,7 @@ def joined_outcome(step: StepPlan, counts: FanoutCounts, total: int, stopping: s
 def assemble(draft: Draft, step: StepPlan, visit: VisitRow) -> tuple[str | None, str | None, dict[int, ScopeRow]]:
     """Digests of output and of ``{items, counts}``, and the ended items. Raises ``NotStorable``."""
     total = draft.fanout(visit.number).total
+    refuse_too_much(draft, visit)
     ended = draft.ended_items(visit.number)
     keys = list(step.bodies) if step.kind == "parallel" else None
     outputs = [_output(draft, ended.get(index)) for index in range(total)]
@@ -297,6 +298,17 @@ def assemble(draft: Draft, step: StepPlan, visit: VisitRow) -> tuple[str | None,
 
 
 _OUTCOMES = ("ok", "failed", "cancelled", "not_started")
+
+
+def refuse_too_much(draft: Draft, visit: VisitRow) -> None:
+    """Say that outputs are too large together before they are read. Raises ``NotStorable``."""
+    size = 0 if visit.number in draft.fanouts else draft.facts.output_bytes(visit.number)
+    for row in draft.ended_scopes.values():
+        if row.parent_visit == visit.number and row.output_digest in draft.payloads:
+            size += draft.payloads[row.output_digest].size
+    if size > JOINED_LIMIT:
+        message = f"The results of the items are {size:,} bytes as JSON; the limit is {JOINED_LIMIT:,} bytes."
+        raise NotStorable("output_too_large", "", message)
 
 
 def _output(draft: Draft, row: ScopeRow | None) -> Any:

@@ -11,7 +11,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from django.db.models import Count
+from django.db.models import Count, OuterRef, Subquery, Sum
 
 from workflows.definitions.compiler import compiled
 from workflows.definitions.freezing import verify
@@ -231,6 +231,11 @@ class Memory:
             made = Visit.objects.filter(run_id=self.identity.id, number__gt=visit, scope__startswith=prefix)
             self._below[visit] = made.count()
         return self._below[visit]
+
+    def output_bytes(self, visit: int) -> int:
+        size = Subquery(Payload.objects.filter(digest=OuterRef("output_digest")).values("size"))
+        ended = Scope.objects.filter(run_id=self.identity.id, parent_visit=visit, output_digest__isnull=False)
+        return ended.annotate(bytes=size).aggregate(sum=Sum("bytes"))["sum"] or 0
 
     def ended_items(self, visit: int) -> Mapping[int, ScopeRow]:
         rows = Scope.objects.filter(run_id=self.identity.id, parent_visit=visit, phase=ScopePhase.ENDED)
