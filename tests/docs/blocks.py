@@ -7,6 +7,7 @@ After the language stand words for the tests:
   other keys of a file, which gets one step. ``file=NAME`` keeps the block as a file for the commands of its page.
 * ``python``: runs; with ``file=`` it is a file too.
 * ``sh``: runs, one page after the other from top to bottom in one directory; ``exit=3`` names the exit code.
+  ``sh setup``: installs something or needs a server, and is not run.
 * ``text``: what the ``sh`` block before it prints; numbers of seconds, dates and temporary names may differ.
   ``text part``: only lines of it, in this order.
 * ``mermaid`` and ``none``: not run.

@@ -90,7 +90,13 @@ def _lacking() -> tuple[Problem, ...]:
 
 
 def known() -> Known:
-    return Known(workflows={"deploy": {"params": ["region"], "calls": []}}, functions={}, models=frozenset(), agents=frozenset(), graphs=frozenset())
+    return Known(
+        workflows={"deploy": {"params": ["region"], "calls": []}},
+        functions={},
+        models=frozenset(),
+        agents=frozenset(),
+        graphs=frozenset(),
+    )
 
 
 def _named(fields: dict[str, Any]) -> list[dict[str, Any]]:

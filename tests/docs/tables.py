@@ -51,7 +51,13 @@ def problems(prefix: str) -> str:
 
 def refusals() -> str:
     rows = (
-        [f"`{code}`", _placeholders(rule.sentence), _placeholders(rule.hint), str(rule.http_status), str(rule.exit_code)]
+        [
+            f"`{code}`",
+            _placeholders(rule.sentence),
+            _placeholders(rule.hint),
+            str(rule.http_status),
+            str(rule.exit_code),
+        ]
         for code, rule in REFUSALS.items()
     )
     return table(["code", "sentence", "hint", "HTTP", "exit code"], rows)
@@ -63,7 +69,8 @@ def _placeholders(text: str) -> str:
 
 def failures() -> str:
     rows = (
-        [f"`{code}`", _yes(rule.uncertain), _yes(rule.retryable), f"`{rule.outcome}`"] for code, rule in FAILURES.items()
+        [f"`{code}`", _yes(rule.uncertain), _yes(rule.retryable), f"`{rule.outcome}`"]
+        for code, rule in FAILURES.items()
     )
     return table(["code", "uncertain", "may be retried", "outcome"], rows)
 

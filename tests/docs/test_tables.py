@@ -21,9 +21,7 @@ def marks() -> dict[str, str]:
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_the_tables_of_a_page_are_up_to_date(page: Path) -> None:
-    old = [
-        match[2] for match in MARK.finditer(page.read_text(encoding="utf-8")) if match[3] != made(match[2])
-    ]
+    old = [match[2] for match in MARK.finditer(page.read_text(encoding="utf-8")) if match[3] != made(match[2])]
     assert old == [], "`python -m tests.docs` writes the tables anew"
 
 

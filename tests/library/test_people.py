@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.library.support import attempts_of, begin, decide, go_on, reply, steps_of
+from tests.commands.support import manage
+from tests.library.support import attempts_of, begin, decide, go_on, library_path, reply, steps_of
 from workflows.errors import Refusal
 from workflows.models import ControlMessage, Run
 from workflows.operations.people import Actor
@@ -95,6 +96,13 @@ def test_an_incident_that_is_taken_over_is_not_escalated() -> None:
     assert "escalate" not in steps_of(document)
 
 
+@pytest.fixture
+def batch_is_published() -> None:
+    """PostgreSQL takes no workflow from the library by itself."""
+    assert manage("workflows", "publish", library_path("data_cleanup_batch")).code == 0
+
+
+@pytest.mark.usefixtures("batch_is_published")
 def test_the_clean_up_deletes_in_child_runs_and_keeps_what_is_on_hold(workspaces: Path) -> None:
     run = begin("data_cleanup", customers=60)["run"]
     document = decide(run, "sign_off", "approved")
@@ -118,6 +126,7 @@ def test_the_clean_up_deletes_in_child_runs_and_keeps_what_is_on_hold(workspaces
     assert json.loads(archived.read_text())["hold"] is False
 
 
+@pytest.mark.usefixtures("batch_is_published")
 def test_the_clean_up_of_few_customers_asks_nobody_and_a_dry_run_deletes_nothing(workspaces: Path) -> None:
     document = begin("data_cleanup", customers=20, ask_from=100)
     assert document["status"] == "succeeded"
@@ -127,12 +136,14 @@ def test_the_clean_up_of_few_customers_asks_nobody_and_a_dry_run_deletes_nothing
     assert len(list((workspaces / f"run-{dry['run']}" / "customers").iterdir())) == 60
 
 
+@pytest.mark.usefixtures("batch_is_published")
 def test_the_clean_up_of_nothing_starts_no_batch() -> None:
     document = begin("data_cleanup", customers=5)
     assert steps_of(document) == ["load_customers", "find", "nothing_to_do"]
     assert document["output"] == {"deleted": 0, "kept": 0, "batches": 0, "failed": 0}
 
 
+@pytest.mark.usefixtures("batch_is_published")
 def test_a_rejected_clean_up_deletes_nothing() -> None:
     run = begin("data_cleanup")["run"]
     document = decide(run, "sign_off", "rejected")

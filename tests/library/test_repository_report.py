@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import os
 import shutil
 import subprocess
 from pathlib import Path
@@ -9,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.commands.support import manage
-from tests.library.support import begin, go_on, library_path, steps_of
+from tests.library.support import attempts_of, begin, go_on, library_path, steps_of
 from tests.processes import PROJECT, Processes
 from workflows.models import Run
 
@@ -141,21 +143,24 @@ def test_a_relative_directory_means_one_place_for_the_whole_run(
 def test_a_run_that_was_killed_goes_on_by_itself(tmp_path: Path, processes: Processes, workspaces: Path) -> None:
     """Everything is read-only: whatever was interrupted is done again, and nobody has to reconcile anything."""
     folder = repository(tmp_path / "app")
-    for number in range(400):
-        (folder / f"folder_{number}").mkdir()
-        (folder / f"folder_{number}" / "a.py").write_text("one = 1\n", encoding="utf-8")
+    (folder / ".git").mkdir()
+    started = tmp_path / "started"
+    os.mkfifo(started)
+    slow = tmp_path / "bin" / "git"
+    slow.parent.mkdir()
+    slow.write_text(f"#!/bin/sh\necho started > {started}\nexec sleep 600\n")
+    slow.chmod(0o755)
     quick = {"WAYPOST_LEASE_TTL_MS": "600", "WAYPOST_HEARTBEAT_MS": "200", "WORKSPACE_ROOT": str(workspaces)}
     words = ["run_workflow", library_path("repository_report"), "-P", f"directory={folder}", "-P", "style=json"]
-    process = processes.start(*words, env=quick)
-    assert process.stdout is not None
-    for line in process.stdout:
-        if "folder_3:" in line:
-            break
+    process = processes.start(*words, env={**quick, "PATH": f"{slow.parent}:{os.environ['PATH']}"})
+    assert started.read_text() == "started\n"  # the step `list_tracked` runs git now
     processes.kill(process)
     run = Run.objects.get()
     assert run.status == "running"
-    ended = processes.manage("run_workflow", str(run.pk), "--quiet", env=quick)
+    ended = processes.manage("run_workflow", str(run.pk), "--json", env=quick)
     while ended.returncode == 75:  # the lease of the killed worker ends by itself
-        ended = processes.manage("run_workflow", str(run.pk), "--quiet", env=quick)
+        ended = processes.manage("run_workflow", str(run.pk), "--json", env=quick)
     assert (ended.returncode, ended.stderr) == (0, "")
-    assert '"files": 404' in ended.stdout
+    document = json.loads(ended.stdout)
+    assert document["output"]["totals"]["files"] == 4
+    assert attempts_of(document, "list_tracked") == [2]

@@ -17,7 +17,9 @@ from workflows.functions import TaskContext, workflow_task
 from workflows.workflow_tasks.languages import language_of
 from workflows.workflow_tasks.report import Report, markdown
 
-PROJECT = Path(__file__).resolve().parent.parent.parent
+_PACKAGE = Path(__file__).resolve().parent.parent
+#: The repository of this project, or what is installed of it.
+PROJECT = _PACKAGE.parent if (_PACKAGE.parent / "pyproject.toml").is_file() else _PACKAGE
 
 #: The list of files that the workflow makes in the workspace: names below the directory, each ended by NUL.
 LIST = "files"
