@@ -82,7 +82,6 @@ class _Now:
 
     watch: Watch | None = None
     verb: str | None = None
-    is_single_statement = False
     writes = 0
     batch: Batch | None = None
 
@@ -98,6 +97,8 @@ class _Now:
         return subject_of(self.batch) if self.verb == "advance" and self.batch is not None else str(self.verb)
 
 
+#: A chain of pure steps is not cut by the clock here: a busy machine would move the points of a run.
+UNCUT_S = 3_600.0
 _now = _Now()
 _is_installed = False
 
@@ -127,33 +128,43 @@ def watch_ledger(watch: Watch) -> None:
     _now.watch = watch
     if not _is_installed:
         _is_installed = True
+        driver.CHAIN_S = UNCUT_S
         _watch_verbs()
         _watch_batches()
-        _watch_commits()
         connection_created.connect(_watch_sqlite, dispatch_uid="tests.crashes")
         _watch_postgresql()
 
 
 def _before_statement(sql: str) -> None:
-    if _now.is_watched() and _WRITES.match(sql):
+    if not _now.is_watched():
+        return
+    if _WRITES.match(sql):
         _now.writes += 1
         _now.reach(f"before write {_now.writes}")
+    elif sql == "COMMIT":
+        _now.reach("before COMMIT")
 
 
 def _watch_verbs() -> None:
-    run = transactions._run
+    run, run_once = transactions._run, transactions._run_once
 
     def watched(connection: BaseDatabaseWrapper, work: Any) -> Any:
         if not in_main_thread():
             return run(connection, work)
-        _now.verb, _now.is_single_statement, _now.writes = work.verb, work.is_single_statement, 0
+        _now.verb, _now.writes = work.verb, 0
         _now.reach("before")
         try:
             return run(connection, work)
         finally:
             _now.verb = None
 
+    def watched_once(*args: Any) -> Any:
+        answer = run_once(*args)
+        _now.reach("committed")
+        return answer
+
     transactions._run = watched
+    transactions._run_once = watched_once
 
 
 def _watch_batches() -> None:
@@ -169,17 +180,6 @@ def _watch_batches() -> None:
     driver.advance = watched
 
 
-def _watch_commits() -> None:
-    commit = BaseDatabaseWrapper._commit
-
-    def watched(self: BaseDatabaseWrapper) -> None:
-        _now.reach("before COMMIT")
-        commit(self)
-        _now.reach("committed")
-
-    BaseDatabaseWrapper._commit = watched
-
-
 def _watch_sqlite(connection: BaseDatabaseWrapper, **_: Any) -> None:
     if connection.vendor == "sqlite":
         connection.connection.set_trace_callback(_before_statement)
@@ -190,14 +190,15 @@ def _watch_postgresql() -> None:
         import psycopg
     except ImportError:
         return
-    execute = psycopg.Cursor.execute
+    execute, commit = psycopg.Cursor.execute, psycopg.Connection.commit
 
-    def watched(self: Any, query: Any, *args: Any, **kwargs: Any) -> Any:
-        text = query if isinstance(query, str) else query.decode() if isinstance(query, bytes) else ""
-        _before_statement(text)
-        answer = execute(self, query, *args, **kwargs)
-        if _now.is_single_statement and _WRITES.match(text):
-            _now.reach("committed")
-        return answer
+    def watched_execute(self: Any, query: Any, *args: Any, **kwargs: Any) -> Any:
+        _before_statement(query if isinstance(query, str) else query.decode() if isinstance(query, bytes) else "")
+        return execute(self, query, *args, **kwargs)
 
-    psycopg.Cursor.execute = watched
+    def watched_commit(self: Any) -> None:
+        _before_statement("COMMIT")
+        commit(self)
+
+    psycopg.Cursor.execute = watched_execute
+    psycopg.Connection.commit = watched_commit

@@ -95,6 +95,8 @@ def report_of(worker: subprocess.Popen[str]) -> Mapping[str, Any]:
 
 
 def is_frozen(worker: subprocess.Popen[str]) -> bool:
+    if worker.poll() is not None:
+        raise AssertionError(f"the worker ended instead of freezing: {worker.communicate()}")
     return Path(f"/proc/{worker.pid}/stat").read_text().rpartition(")")[2].split()[0] == "T"
 
 
