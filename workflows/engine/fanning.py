@@ -94,6 +94,13 @@ def start_items(draft: Draft, visit: VisitRow, keys: Sequence[str] | None = None
         start_item(draft, step, visit, counts.started, keys)
 
 
+def has_room(draft: Draft, visit: VisitRow) -> bool:
+    """Whether an item could start now, or none is left to wait for."""
+    counts, total = draft.counts(visit.number), draft.fanout(visit.number).total
+    places = draft.plan.steps[visit.step].options.get("concurrency") or total
+    return not counts.live or (counts.started < total and counts.live < places)
+
+
 def over_map_budget(draft: Draft, step: StepPlan, visit: VisitRow) -> bool:
     budget = step.options.get("budget") or {}
     return "visits" in budget and draft.visits_below(visit.number) >= budget["visits"]

@@ -25,6 +25,18 @@ def join_what_ended(draft: Draft) -> None:
             join_items(draft, scope, visit)
 
 
+def look_again(draft: Draft) -> None:
+    """Look at the open fan-outs that were reopened: one may have items to start, or none left."""
+    for scope in draft.live_scopes():
+        if scope.waits_for != WaitsFor.JOIN or scope.visit is None:
+            continue
+        visit = draft.visit(scope.visit)
+        if visit.reopened and visit.kind != "block" and not scope.stopping and fanning.has_room(draft, visit):
+            draft.begin_revision()
+            draft.event("step_resumed", visit=visit.number, step=visit.step)
+            draft.pending_joins.append(visit.number)
+
+
 def time_out(draft: Draft, scope: ScopeRow) -> None:
     """The timeout of a container: what runs in it is cancelled."""
     assert scope.visit is not None

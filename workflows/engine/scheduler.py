@@ -70,6 +70,7 @@ def decide(
     if not (draft.ended or start_nothing):
         if first:
             recovery.recover(draft)
+            joining.look_again(draft)
         wake(draft)
         advance(draft)
     else:

@@ -14,10 +14,9 @@ from workflows.ledger.listeners import announce
 from workflows.ledger.records import record_event, record_version
 from workflows.ledger.slots import refuse_when_full
 from workflows.ledger.transactions import ledger_transaction
-from workflows.models import Attempt, Lease, RowVersion, Run, Scope, Visit
-from workflows.statuses import AttemptStatus, ControlKind, RunStatus, ScopePhase, Section, VisitStatus, WaitsFor
-
-_VISIT_RESULT = ("status", "outcome", "output_digest", "error", "exit_code", "revision_settled", "ended_at")
+from workflows.ledger.unsettling import is_uncertain, open_again, stand_at, unsettle
+from workflows.models import Lease, RowVersion, Run, Scope, Visit
+from workflows.statuses import ControlKind, RunStatus, ScopePhase, Section, VisitStatus, WaitsFor
 
 
 @ledger_transaction
@@ -25,9 +24,10 @@ def reopen(*, run_id: int, actor: str, reason: str, now: datetime, skip: bool = 
     """Let a failed or abandoned run go on; returns the number of the visit that was un-settled, None if there is none.
 
     1. Under the run's lock: it is failed or abandoned, and nobody holds its lease.
-    2. Exactly the failed visit is open again: its next try is the next attempt of the same visit; ``max_visits`` and
-       retry counts stay. A refused entry is entered anew. Where no step failed (the output did), the end is redone.
-       A run that failed before its first step begins anew.
+    2. Exactly the failed visit is open again, with the failed visits it contains: the next try is the next attempt
+       of the same visit; ``max_visits`` and retry counts stay. Items that are ok stay so. A refused entry is entered
+       anew. Where no step failed (the output did), the end is redone. A run that failed before its first step begins
+       anew.
     3. The root scope stands at that step in the main section, end time and error are cleared, the run is queued. A
        write of which nobody knows whether it happened is reconciled first, not repeated (ADM.5).
 
@@ -42,17 +42,18 @@ def reopen(*, run_id: int, actor: str, reason: str, now: datetime, skip: bool = 
     refuse_when_driven(run)
     refuse_when_full(run, database_now_ms())
     visit = _failed_visit(run)
-    step, number = ("", None) if visit is None else (visit.step, visit.number)
-    if visit is not None and visit.status == VisitStatus.REFUSED:
-        number = None
-    elif visit is not None:
-        _unsettle(run, visit)
-    elif not run.visits:
-        step = _first_step(run)
+    number = None if visit is None or visit.status == VisitStatus.REFUSED else visit.number
     if skip and number is None:
         raise Refusal("run.nothing_to_skip", run=run_id)
-    waits_for = WaitsFor.RECONCILE if _is_uncertain(run, number) else WaitsFor.CODE if skip else ""
-    _stand_at(run, step, number, waits_for=waits_for)
+    main = {"section": str(Section.MAIN)}
+    if visit is None:
+        stand_at(run, "", "" if run.visits else _first_step(run), None, **main)
+    elif skip:
+        unsettle(run, visit)
+        waits_for = WaitsFor.RECONCILE if is_uncertain(run, number) else WaitsFor.CODE
+        stand_at(run, "", visit.step, number, waits_for=waits_for, **main)
+    else:
+        open_again(run, "", visit, **main)
     state: dict[str, Any] = {
         "status": str(RunStatus.QUEUED),
         "reasons": "[]",
@@ -93,47 +94,6 @@ def _first_step(run: Run) -> str:
     text = RowVersion.objects.values_list("row", flat=True).get(run=run, revision=1, table="scope", key="")
     first: str = json.loads(text)["step"]
     return first
-
-
-def _is_uncertain(run: Run, visit: int | None) -> bool:
-    """Whether the last attempt of a visit was interrupted and nobody has said yet what became of it."""
-    last = Attempt.objects.filter(run=run, visit=visit).order_by("-number").first()
-    if last is None or last.status != AttemptStatus.INTERRUPTED or last.authorization:
-        return False
-    return "uncertain" in json.loads(last.marks)
-
-
-def _unsettle(run: Run, visit: Visit) -> None:
-    """Open a settled visit again. Its former result stays in history as the version of its settlement's revision."""
-    if not visit.reopened and visit.revision_settled is not None:
-        former = {name: getattr(visit, name) for name in _VISIT_RESULT}
-        record_version(run, "visit", str(visit.number), former, revision=visit.revision_settled)
-    changed: dict[str, Any] = {
-        "status": str(VisitStatus.OPEN),
-        "outcome": "",
-        "output_digest": None,
-        "error": "",
-        "exit_code": None,
-        "revision_settled": None,
-        "ended_at": None,
-        "reopened": visit.reopened + 1,
-    }
-    Visit.objects.filter(run=run, number=visit.number).update(**changed)
-    record_version(run, "visit", str(visit.number), changed)
-
-
-def _stand_at(run: Run, step: str, visit: int | None, *, waits_for: str) -> None:
-    changed = {
-        "section": str(Section.MAIN),
-        "phase": str(ScopePhase.WAITING if waits_for else ScopePhase.READY),
-        "step": step,
-        "visit": visit,
-        "waits_for": str(waits_for),
-        "wake_at_ms": None,
-        "outcome": "",
-    }
-    Scope.objects.filter(run=run, path="").update(**changed)
-    record_version(run, "scope", "", changed)
 
 
 @ledger_transaction
