@@ -22,6 +22,7 @@ from workflows.definitions.parameters import for_expressions
 from workflows.definitions.plan import Plan
 from workflows.engine import consequences, recovery, scheduler, signals
 from workflows.engine.contract import Kinds, Result
+from workflows.engine.deliveries import Deliveries
 from workflows.engine.draft import Draft
 from workflows.engine.effects import Effects
 from workflows.engine.heartbeat import Beat, Heartbeat
@@ -33,7 +34,6 @@ from workflows.errors import Refusal
 from workflows.facts import ControlRow, EventRow, RunState
 from workflows.ledger import leases
 from workflows.ledger.advance import advance
-from workflows.ledger.late_results import keep_late_result
 from workflows.ledger.listeners import listeners
 from workflows.models import Run
 
@@ -120,24 +120,24 @@ class Driver:
             engine_versions=self.settings.engine_versions,
         )
         session = Session(self, run, plan, grant)
-        beat = Beat(run_id=run_id, epoch=grant.epoch, held_since=sent, on_lost=session.on_lost)
+        beat = session.beat = Beat(run_id=run_id, epoch=grant.epoch, held_since=sent, on_lost=session.on_lost)
         self.heartbeat.keep(beat)
         try:
-            session.open(
-                Memory(identity, epoch=grant.epoch, worker=self.owner, takes_slot=bool(run.concurrency_max)), beat
-            )
+            takes_slot = bool(run.concurrency_max)
+            session.open(Memory(identity, epoch=grant.epoch, worker=self.owner, takes_slot=takes_slot))
             return session.run()
-        except Refusal as refusal:
-            if refusal.code == "lease.lost":
-                session.leave_late_results()
+        except Refusal:
+            session.leave_late_results()
             raise
         except Exception:
             session.count_internal_error()
+            session.leave_late_results()
             raise
         finally:
             self.effects.stop_run(run_id, "shutdown")
             self.heartbeat.drop(beat)
             session.release()
+            session.deliveries.close()
 
 
 class Session:
@@ -151,7 +151,7 @@ class Session:
         self.driven = driven
         self.plan = plan
         self.grant = grant
-        self.deliveries: queue.SimpleQueue[Delivery | None] = queue.SimpleQueue()
+        self.deliveries = Deliveries(grant.run_id)
         self.results: dict[tuple[int, int], Result] = {}
         self.messages: list[ControlRow] = []
         self.running: set[tuple[int, int]] = set()
@@ -166,10 +166,9 @@ class Session:
     def run_id(self) -> int:
         return self.grant.run_id
 
-    def open(self, memory: Memory, beat: Beat) -> None:
+    def open(self, memory: Memory) -> None:
         self.memory = memory
         self.memory.is_occupied = lambda visit: self.driver.effects.still_running(self.run_id, visit)
-        self.beat = beat
         listeners.append(self.on_news)
         self.first_visits = memory.visits
         self.messages = memory.pending_controls()
@@ -304,10 +303,10 @@ class Session:
     def take_deliveries(self, timeout: float) -> bool:
         """Take every delivery there is, waiting for the first one; whether a result is in hand."""
         try:
-            delivery = self.deliveries.get(timeout=timeout) if timeout > 0 else self.deliveries.get_nowait()
+            delivery = self.deliveries.get(timeout)
             while True:
                 self.take(delivery)
-                delivery = self.deliveries.get_nowait()
+                delivery = self.deliveries.get(0)
         except queue.Empty:
             return bool(self.results)
 
@@ -316,7 +315,7 @@ class Session:
             return
         key = self.driver.effects.key_of(delivery)
         if delivery.late or key not in self.running:
-            self.keep_late(key, delivery.result)
+            self.deliveries.keep_late(delivery)
         else:
             self.results[key] = delivery.result
 
@@ -354,10 +353,7 @@ class Session:
         """What this driver still has in hand is kept for the person who reconciles; it moves nothing."""
         self.take_deliveries(0)
         for key, result in self.results.items():
-            self.keep_late(key, result)
-
-    def keep_late(self, key: tuple[int, int], result: Result) -> None:
-        keep_late_result(run_id=self.run_id, visit=key[0], number=key[1], outcome=result.outcome, output=result.output)
+            self.deliveries.keep(key, result)
 
     def release(self) -> None:
         if self.on_news in listeners:
