@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from tests.processes import Processes, lines_of
 from tests.support.plans import START, publish_run, workflow
 from tests.support.players import Player, error_of, output_of, payload
 from tests.support.rows import all_rows, assert_sound, events_of
@@ -381,6 +382,41 @@ def test_fifty_questions_are_answered_in_random_order_by_several_threads() -> No
     assert player.again().status == "succeeded"
     by = {visit: f"p{number}" for number, share in enumerate(shares) for visit in share}
     wanted = [f"{ask[:-1]}={ask[:-1]} {by[visit]}" for visit, ask in sorted(asked.items())]
+    assert output_of(player.run_id) == wanted
+    assert_sound()
+
+
+ANSWERS = """
+import random, sys
+from datetime import UTC, datetime
+from workflows.ledger.answering import Reply, answer
+run_id, who, *visits = sys.argv[1:]
+sys.stdin.readline()
+for visit in visits:
+    reply = Reply(voter=who, recorded_by=who, decision="answered", fields={"answer": "a" + visit})
+    assert answer(run_id=int(run_id), visit=int(visit), reply=reply, now=datetime.now(UTC), now_ms=0).settled
+print("done", flush=True)
+"""
+
+
+def test_fifty_questions_are_answered_in_random_order_by_several_processes(processes: Processes) -> None:
+    """INT.2, DB.1"""
+    player = Player(publish_run(PARALLEL, {"names": [f"q{number}" for number in range(50)]}))
+    player.play()
+    visits = list(Interrupt.objects.filter(run_id=player.run_id).values_list("visit", flat=True))
+    random.Random(7).shuffle(visits)
+    started = [
+        processes.start_script(ANSWERS, str(player.run_id), f"p{number}", *map(str, visits[number::3]))
+        for number in range(3)
+    ]
+    for process in started:
+        assert process.stdin is not None
+        process.stdin.write("go\n")
+        process.stdin.flush()
+    assert [lines_of(process, 1) for process in started] == [["done"]] * 3
+    assert player.again().status == "succeeded"
+    by = {visit: number % 3 for number, visit in enumerate(visits)}
+    wanted = [f"q{place}=a{visit} p{by[visit]}" for place, visit in enumerate(sorted(visits))]
     assert output_of(player.run_id) == wanted
     assert_sound()
 

@@ -235,7 +235,7 @@ class Memory:
     def output_bytes(self, visit: int) -> int:
         size = Subquery(Payload.objects.filter(digest=OuterRef("output_digest")).values("size"))
         ended = Scope.objects.filter(run_id=self.identity.id, parent_visit=visit, output_digest__isnull=False)
-        return ended.annotate(bytes=size).aggregate(sum=Sum("bytes"))["sum"] or 0
+        return int(ended.annotate(bytes=size).aggregate(sum=Sum("bytes"))["sum"] or 0)
 
     def ended_items(self, visit: int) -> Mapping[int, ScopeRow]:
         rows = Scope.objects.filter(run_id=self.identity.id, parent_visit=visit, phase=ScopePhase.ENDED)
@@ -250,7 +250,7 @@ class Memory:
         return self._children.get(dispatch_id)
 
     def count_children(self) -> int:
-        return Run.objects.filter(parent_run_id=self.identity.id).count()
+        return int(Run.objects.filter(parent_run_id=self.identity.id).count())
 
     def place(self, scope: str) -> str:
         if self._places is None:  # only steps with a limit ask
