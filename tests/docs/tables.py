@@ -22,6 +22,18 @@ from workflows.problems import PROBLEMS
 from workflows.steps import KINDS as RUNNING_KINDS
 
 MARK = re.compile(r"(<!-- table: ([A-Za-z0-9_ ]+) -->\n)(.*?)(<!-- end -->)", re.DOTALL)
+#: Mappings inside of a file, by the words of the pages.
+PARTS = {
+    "param": "FieldModel",
+    "defaults": "Defaults",
+    "budget": "Budget",
+    "concurrency": "Concurrency",
+    "schedule": "ScheduleEntry",
+    "blocks": "BlockModel",
+    "retry": "Policy",
+    "limit": "Limit",
+    "checks": "Check",
+}
 COMMANDS = ("run_workflow", "run_worker", "workflows", "runs")
 
 
@@ -126,8 +138,9 @@ def keys(kind: str) -> str:
     if kind == "effect":
         model = _step(schema, "shell")
         return _described({name: model["properties"][name] for name in EFFECT_KEYS}, (), EFFECT_KEYS)
-    if kind == "param":
-        return _described(schema["definitions"]["FieldModel"]["properties"], ("type",), {})
+    if kind in PARTS:
+        part = schema["definitions"][PARTS[kind]]
+        return _described(part["properties"], part.get("required", ()), {})
     model = _step(schema, kind)
     own = {name: model["properties"][name] for name in KINDS[kind].keys}
     return _described(own, model["required"], KINDS[kind].keys)

@@ -6,13 +6,17 @@ import re
 from pathlib import Path
 
 import pytest
+from django.apps import apps
 from django.core.management import load_command_class
 
 from tests.docs import samples
 from tests.docs.blocks import PAGES
-from tests.docs.tables import COMMANDS, MARK, actions_of, made
+from tests.docs.tables import COMMANDS, MARK, PARTS, actions_of, made
+from tests.processes import PROJECT
 from workflows.definitions.kind_table import KINDS
+from workflows.operations.library import library_files
 from workflows.problems import PROBLEMS
+from workflows.statuses import RunStatus
 
 
 def marks() -> dict[str, str]:
@@ -26,8 +30,8 @@ def test_the_tables_of_a_page_are_up_to_date(page: Path) -> None:
 
 
 def test_every_command_and_every_kind_has_its_table() -> None:
-    wanted = {"refusals", "failures", "exit_codes", "kinds", "keys top", "keys common", "keys effect", "keys param"}
-    wanted |= {f"keys {kind}" for kind in KINDS}
+    wanted = {"refusals", "failures", "exit_codes", "kinds", "keys top", "keys common", "keys effect"}
+    wanted |= {f"keys {name}" for name in [*KINDS, *PARTS]}
     for name in COMMANDS:
         actions = actions_of(load_command_class("workflows", name).create_parser("manage.py", name))
         wanted |= {f"command {name} {action}" for action in actions} or {f"command {name}"}
@@ -48,3 +52,16 @@ def test_a_code_in_the_text_exists() -> None:
         if code not in PROBLEMS
     ]
     assert unknown == []
+
+
+def test_every_status_of_a_run_and_every_table_of_the_database_is_explained() -> None:
+    form, architecture = ((PROJECT / "docs" / name).read_text("utf-8") for name in ("format.md", "architecture.md"))
+    assert [status for status in RunStatus if f"`{status}`" not in form] == []
+    models = {model.__name__ for model in apps.get_app_config("workflows").get_models()}
+    assert {name for name in models if f"`{name}`" not in architecture} == set()
+
+
+def test_the_readme_names_every_shipped_workflow() -> None:
+    readme = (PROJECT / "README.md").read_text(encoding="utf-8")
+    children = {"data_cleanup_batch"}  # started by another one
+    assert {name for name in library_files() if f"`{name}`" not in readme} == children

@@ -90,7 +90,6 @@ def measure(directory: str, folder: str, words: list[str], context: TaskContext)
             totals["notes"] += 1
             notes.append(note)
     sizes.sort(key=lambda entry: (-entry["bytes"], entry["file"]))
-    context.progress(f"{folder}: {totals['files']} files, {totals['lines']} lines")
     return {
         "folder": folder,
         **totals,
