@@ -57,7 +57,8 @@ def problems(prefix: str) -> str:
     for code, when in PROBLEMS.items():
         if code.startswith(tuple(prefix.split())):
             sample = shown.get(code)
-            rows.append([f"`{code}`", when, sample.message if sample else "", sample.hint if sample else ""])
+            said = [_literal(sample.message), _literal(sample.hint)] if sample else ["", ""]
+            rows.append([f"`{code}`", when, *said])
     return table(["code", "when", "for example", "hint"], rows)
 
 
@@ -76,7 +77,18 @@ def refusals() -> str:
 
 
 def _placeholders(text: str) -> str:
-    return re.sub(r"\{(\w+)\}", r"*\1*", text)
+    """What is filled in stands in italics, inside of code in capitals."""
+    parts = text.split("`")
+    parts[0::2] = [re.sub(r"\{(\w+)\}", r"*\1*", part) for part in parts[0::2]]
+    parts[1::2] = [re.sub(r"\{(\w+)\}", lambda match: match[1].upper(), part) for part in parts[1::2]]
+    return "`".join(parts)
+
+
+def _literal(text: str) -> str:
+    """Text that Markdown shows as it is."""
+    parts = text.split("`")
+    parts[0::2] = [re.sub(r"([\\*_<\[])", r"\\\1", part) for part in parts[0::2]]
+    return "`".join(parts)
 
 
 def failures() -> str:
