@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 from django.db import connection
 
@@ -114,6 +116,27 @@ def test_texts_with_many_rows_do_not_depend_on_how_many_there_are() -> None:
             own_transaction.write(connection, batch)
         texts.append(seen)
     assert texts[0] == texts[1]
+
+
+@pytest.mark.store("postgresql")
+@pytest.mark.django_db(transaction=True)
+def test_no_update_of_a_kept_plan_goes_through_all_rows_of_a_run() -> None:
+    """A plan is made while the tables are nearly empty and kept, so it must not depend on what they hold."""
+    hand = Hand(publish_run(TWO_STEPS))
+    hand.step()
+    batch = hand.batch(hand.decide({"v1.1": ok(1)}))
+    with counted() as seen:
+        advance(batch)
+    numbers = re.findall(r"\$[0-9]+", seen[0])
+    with connection.cursor() as cursor:
+        cursor.execute("SET plan_cache_mode = force_generic_plan")
+        cursor.connection.execute(f"PREPARE kept AS {seen[0]}")
+        plan = cursor.connection.execute(f"EXPLAIN EXECUTE kept({', '.join(['NULL'] * len(numbers))})").fetchall()
+        cursor.execute("RESET plan_cache_mode")
+        cursor.connection.execute("DEALLOCATE kept")
+    conditions = [line.strip() for (line,) in plan if "Index Cond" in line]
+    assert len(conditions) == 5
+    assert not [line for line in conditions if re.fullmatch(r"Index Cond: \(run_id = \$[0-9]+\)", line)][1:], plan
 
 
 @pytest.mark.django_db(transaction=True)

@@ -51,6 +51,8 @@ from workflows.models import (
 STATE_COLUMNS = column_names(RunState)
 #: SQLite allows 32 766 parameters in a statement; far fewer rows than that go into one.
 ROWS_PER_STATEMENT = 500
+VISIT_NUMBER: tuple[str, ...] = ("run_id", "number")
+VISIT_NUMBER_AND_ROUND = (*VISIT_NUMBER, "scope", "step", "round")
 #: Rows that a PostgreSQL insert lists one by one: more texts in a sequence of statements, fewer in a joined one, where
 #: the texts of all tables multiply.
 MOST_LISTED = 8
@@ -247,8 +249,12 @@ def updates(writer: Writer, batch: Batch) -> Iterator[Statement]:
         text = writer.update_text(Attempt, ATTEMPT_CHANGES, ("run_id", "visit", "number"))
         yield Statement(text, (*values, run, row.visit, row.number))
     for visit in batch.visits_changed:
-        text = writer.update_text(Visit, VISIT_CHANGES, ("run_id", "number"))
-        yield Statement(text, (*writer.reader(Visit, VISIT_CHANGES)(visit), run, visit.number))
+        # The number alone names the visit. While the table is empty PostgreSQL may settle for the index on scope, step
+        # and round, and would go through all visits of the run by it for as long as the plan is kept.
+        named = VISIT_NUMBER if visit.round is None else VISIT_NUMBER_AND_ROUND
+        guard = (run, *(getattr(visit, key) for key in named[1:]))
+        text = writer.update_text(Visit, VISIT_CHANGES, named)
+        yield Statement(text, (*writer.reader(Visit, VISIT_CHANGES)(visit), *guard))
     for scope in batch.scopes_changed:
         text = writer.update_text(Scope, SCOPE_CHANGES, ("run_id", "path"))
         yield Statement(text, (*writer.reader(Scope, SCOPE_CHANGES)(scope), run, scope.path))
