@@ -119,7 +119,7 @@ class Crew:
         self.failures: dict[int, int] = {}
         self.given_up: dict[int, Exception] = {}
         self._swept = 0.0
-        self._idle_s = LEAST_IDLE_S
+        self.idle_s = LEAST_IDLE_S
         self._news = threading.Event()
 
     def work(self, until: Callable[[], bool]) -> None:
@@ -130,7 +130,7 @@ class Crew:
                 started = self.take_runs()
                 self.sweep()
                 if started:
-                    self._idle_s = LEAST_IDLE_S
+                    self.idle_s = LEAST_IDLE_S
                 else:
                     self.on_idle()
                     self._news.wait(timeout=self._pause_s())
@@ -172,6 +172,8 @@ class Crew:
         self._swept = time.monotonic()
         try:
             consequences.sweep(self.root_id)
+            if self.root_id is not None:
+                self.worker.end_cancelled_holders(self.root_id)
         except Exception:
             logger.exception("The sweep failed; it is repeated.")
 
@@ -202,5 +204,5 @@ class Crew:
         often while it is empty."""
         if self.root_id is not None:
             return TREE_LOOK_S
-        self._idle_s = min(self._idle_s * 2, MOST_IDLE_S)
-        return self._idle_s
+        self.idle_s = min(self.idle_s * 2, MOST_IDLE_S)
+        return self.idle_s

@@ -21,7 +21,8 @@ from workflows.engine.supervisor import Supervisor
 from workflows.engine.workspaces import Workspaces
 from workflows.errors import Refusal
 from workflows.functions import autodiscover
-from workflows.models import Run
+from workflows.ledger.slots import holders_of
+from workflows.models import Lease, Run
 from workflows.statuses import LIVE_STATUSES, RunStatus, WaitsFor
 from workflows.steps import KINDS
 
@@ -144,7 +145,8 @@ class Worker:
             if refusal.code == "run.terminal":
                 return 0
             if refusal.code == "run.queued":
-                self.pause(LINE_S)  # in line for a slot: whoever gives one back passes it on
+                if not self.end_cancelled_holders(run_id):
+                    self.pause(LINE_S)  # in line for a slot: whoever gives one back passes it on
                 consequences.sweep(run_id)
             elif refusal.code == "run.parked":
                 self.pause(0.05)  # the database's clock is behind this host's
@@ -160,6 +162,23 @@ class Worker:
     def drive_stretch(self, run_id: int) -> None:
         """Drive a run until it ends, parks or is handed back. Raises what the driver raises."""
         self._driver(None).drive(run_id)
+
+    def end_cancelled_holders(self, run_id: int) -> int:
+        """Bring to their end the runs that hold the slots this one waits for, are cancelled, and are driven by nobody:
+        with ``cancel_oldest`` they give way to it. How many were driven."""
+        run = Run.objects.filter(pk=run_id, concurrency_max__gt=0).first()
+        if run is None:
+            return 0
+        driven = 0
+        for holder in Run.objects.live().filter(pk__in=holders_of(run.concurrency_key)).exclude(closing=""):
+            if holder.pk == run_id or Lease.objects.is_live(holder.pk):
+                continue
+            try:
+                self.drive_stretch(holder.pk)
+                driven += 1
+            except Refusal as refusal:
+                logger.info("Run %s still holds its slot: %s", holder.pk, refusal)
+        return driven
 
     def _driver(self, max_visits: int | None) -> Driver:
         return Driver(

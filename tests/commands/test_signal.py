@@ -1,0 +1,92 @@
+"""``runs signal``: before, during and after the wait for it; what a command says while it waits (CTL 1, 2)."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.commands.support import manage, workflow_file
+from tests.processes import Processes, lines_of
+from tests.support.rows import assert_sound
+from workflows.models import Run
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+PAID = """
+params: { order: { type: integer } }
+steps:
+  - { id: paid, kind: wait, signal: payment, match: "${ signal.order == params.order }", timeout: 2h }
+output: ${ steps.paid.output }
+"""
+
+
+def waiting(folder: Path) -> int:
+    answer = manage("run_workflow", workflow_file(folder, PAID), "-P", "order=7", "--quiet", "--timeout", "100ms")
+    assert answer.code == 6
+    return Run.objects.latest("pk").pk
+
+
+def test_a_run_says_which_signal_it_waits_for_and_how_to_send_it(tmp_path: Path) -> None:
+    run = waiting(tmp_path)
+    lines = manage("runs", "show", str(run)).lines
+    assert lines[5].startswith("  paid (v1) waits for the signal payment (until ")
+    assert lines[6:] == [
+        f"  `runs signal {run} payment` sends it.",
+        f"  `run_workflow {run}` goes on with it.",
+    ]
+    (reason,) = manage("runs", "show", str(run), "--json").json["reasons"]
+    assert (reason["cause"], reason["step"], reason["visit"], reason["signal"]) == ("signal", "paid", 1, "payment")
+
+
+def test_a_signal_that_matches_lets_the_run_go_on_and_others_stay(tmp_path: Path) -> None:
+    run = waiting(tmp_path)
+    assert manage("runs", "signal", str(run), "payment", "--payload", '{"order": 8}').code == 0
+    assert manage("runs", "signal", str(run), "other", "--payload", '{"order": 7}').code == 0
+    assert manage("run_workflow", str(run), "--quiet", "--timeout", "100ms").code == 6
+    (tmp_path / "paid.json").write_text('{"order": 7, "by": "Zoë"}')
+    sent = manage("runs", "signal", str(run), "payment", "--payload", f"@{tmp_path / 'paid.json'}")
+    assert sent.lines == [f"run {run}: the signal was accepted; `run_workflow {run}` goes on with it."]
+    ended = manage("run_workflow", str(run), "--json")
+    assert (ended.code, ended.json["output"]) == (0, {"order": 7, "by": "Zoë"})
+    assert_sound()
+
+
+def test_a_signal_may_come_before_its_wait(tmp_path: Path) -> None:
+    file = workflow_file(tmp_path, PAID.replace("steps:", "steps:\n  - { id: first, kind: shell, run: 'true' }"))
+    assert manage("run_workflow", file, "-P", "order=7", "--quiet", "--max-steps", "1").code == 6
+    run = Run.objects.get().pk
+    manage("runs", "signal", str(run), "payment", "--payload", '{"order": 7}')
+    assert manage("run_workflow", str(run), "--json").json["output"] == {"order": 7}
+
+
+def test_a_signal_during_the_wait_is_taken_by_the_process_that_waits(tmp_path: Path, processes: Processes) -> None:
+    run = waiting(tmp_path)
+    waiter = processes.start("run_workflow", str(run))
+    assert lines_of(waiter, 1) == [f"run {run}: demo"]
+    (told,) = lines_of(waiter, 1)
+    assert told.startswith("  paid (v1) waits for the signal payment (until ")
+    assert manage("runs", "signal", str(run), "payment", "--payload", '{"order": 7}').code == 0
+    out, _ = waiter.communicate(timeout=30)
+    assert waiter.returncode == 0
+    assert f"run {run} succeeded" in out
+
+
+def test_the_same_request_id_is_the_same_signal(tmp_path: Path) -> None:
+    run = waiting(tmp_path)
+    words = ("runs", "signal", str(run), "payment", "--request-id", "r1", "--payload")
+    assert manage(*words, '{"order": 1}', "--json").json == {"run": run, "new": True}
+    events = Run.objects.get().next_event
+    assert manage(*words, '{"order": 1}', "--json").json == {"run": run, "new": False}
+    assert Run.objects.get().next_event == events
+    other = manage(*words, '{"order": 2}')
+    assert (other.code, other.err) == (1, "error: Request id r1 was already used for something else in this run.\n")
+
+
+def test_what_cannot_be_stored_is_refused(tmp_path: Path) -> None:
+    run = waiting(tmp_path)
+    assert manage("runs", "signal", str(run), "payment", "--payload", "{").code == 2
+    refused = manage("runs", "signal", str(run), "payment", "--payload", '{"n": 9007199254740993}', "--json")
+    assert (refused.code, refused.json["error"]["problems"][0]["path"]) == (2, "payload.n")
+    manage("runs", "cancel", str(run))
+    assert manage("runs", "signal", str(run), "payment").err == f"error: Run {run} is already cancelled.\n"
