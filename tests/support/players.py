@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from tests.support.hand import Hand, expire
+from tests.support.hand import Hand, Write, expire
 from tests.support.kinds import kinds_with, ok
 from workflows.clock import unix_ms
 from workflows.engine import consequences
@@ -19,6 +19,7 @@ from workflows.engine.contract import Kinds, Result
 from workflows.engine.draft import Admission
 from workflows.engine.scheduler import Decision
 from workflows.errors import Refusal
+from workflows.ledger.advance import advance
 from workflows.models import Payload, Run, Scope, Visit
 
 Script = Mapping[str, Any]
@@ -40,12 +41,15 @@ class Player:
         order: random.Random | None = None,
         takeover: int = 0,
         now: datetime | None = None,
+        write: Write = advance,
     ) -> None:
         self.run_id = run_id
         self.script = script or {}
         self.kinds = kinds or kinds_with()
         self.order = order
         self.takeover = takeover
+        self.write = write
+        self.drivers = 0
         self._now = now or datetime.now(UTC)
         self.most = 0
         self.started: list[tuple[str, str]] = []
@@ -55,7 +59,15 @@ class Player:
     def take(self) -> Hand:
         """The run's lease for another driver, at the moment of this one."""
         at_ms = max(unix_ms(datetime.now(UTC)) + 1_000, unix_ms(self._now))
-        hand = Hand(self.run_id, kinds=self.kinds, now=self._now, owner=f"player {random.random()}", at_ms=at_ms)
+        self.drivers += 1
+        hand = Hand(
+            self.run_id,
+            kinds=self.kinds,
+            now=self._now,
+            owner=f"player {self.drivers}",
+            at_ms=at_ms,
+            write=self.write,
+        )
         hand.memory.takes_slot = bool(Run.objects.get(pk=self.run_id).concurrency_max)
         return hand
 
