@@ -198,14 +198,13 @@ def test_a_worker_frozen_between_transactions_changes_nothing_once_another_holds
 
 
 @pytest.mark.store("postgresql")
-def test_a_worker_frozen_inside_a_transaction_loses_it_to_the_server(tmp_path: Path, processes: Processes) -> None:
-    """LEASE.4, LEASE.7: the server ends the session, so the run's row is free for the next worker.
-
-    Frozen behind the fence. The server counts no idle time between the writes that follow it and their COMMIT, which
-    are sent without waiting for each other.
-    """
+@pytest.mark.parametrize("point", INSIDE, ids=": ".join)
+def test_a_worker_frozen_inside_a_transaction_loses_it_to_the_server(
+    tmp_path: Path, processes: Processes, point: tuple[str, str]
+) -> None:
+    """LEASE.4, LEASE.7: the server ends the session, so the run's row is free for the next worker."""
     place = Place(tmp_path, processes, FILE.replace("ACCESS", "read"))
-    frozen = place.worker("settlement and finish of the run", "before write 2")
+    frozen = place.worker(*point)
     wait_until(lambda: is_frozen(frozen), 30)
     report = report_of(place.worker())
     assert report["end"]["status"] == "succeeded"

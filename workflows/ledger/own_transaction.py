@@ -11,7 +11,7 @@ the revision under the same row lock. Called by ``ledger.advance``.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import lru_cache
 from itertools import count
@@ -21,7 +21,7 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 
 from workflows.errors import Refusal
 from workflows.ledger.batch import Batch
-from workflows.ledger.hot_path import Statement, Writer, fence, inserts, join, releases, updates, writer_for
+from workflows.ledger.hot_path import Writer, fence, inserts, join, releases, updates, writer_for
 from workflows.ledger.side_rows import has_side_rows
 
 #: Updates of a table beyond which a batch is not one statement: each is a part with a plan of its own.
@@ -135,7 +135,10 @@ def _write_in_two_trips(connection: BaseDatabaseWrapper, batch: Batch) -> bool:
             cursor.nextset()
             passed: bool = cursor.rowcount == 1
             if passed:
-                _execute_all(cursor, rest)
+                for statement in rest:
+                    cursor.execute(numbered(statement.sql), statement.parameters)
+                    # a worker frozen here is idle in a transaction, which the server ends by its limit
+                    pipeline.sync()
                 driver.commit()
     except BaseException:
         _undo(driver)
@@ -143,11 +146,6 @@ def _write_in_two_trips(connection: BaseDatabaseWrapper, batch: Batch) -> bool:
     if not passed:
         driver.rollback()
     return passed
-
-
-def _execute_all(cursor: Any, statements: Sequence[Statement]) -> None:
-    for statement in statements:
-        cursor.execute(numbered(statement.sql), statement.parameters)
 
 
 def _undo(driver: Any) -> None:

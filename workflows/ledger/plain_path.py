@@ -116,7 +116,7 @@ def insert(batch: Batch, model: type[Model], rows: Iterable[Any]) -> None:
 
 
 def columns(row: Any, *, but: tuple[str, ...] = ()) -> dict[str, Any]:
-    return {name: getattr(row, name) for name in column_names(type(row)) if name not in but}
+    return {name: getattr(row, name) for name in column_names(row.__class__) if name not in but}
 
 
 def picked(row: Any, names: tuple[str, ...]) -> dict[str, Any]:
