@@ -21,8 +21,10 @@ _TYPES = {
     "integer": "whole number",
     "number": "number",
     "boolean": "true or false",
-    "list": "list",
+    "array": "list",
     "object": "mapping",
+    "date": "date, as 2026-03-01",
+    "datetime": "moment, as 2026-03-01T12:00:00Z",
 }
 
 
