@@ -114,7 +114,7 @@ class Memory:
         self.visits: int = row.pop("visits")
         self.state = RunState(**row)
         self._complete = self.visits == 0
-        live = Scope.objects.filter(run_id=run_id).exclude(phase=ScopePhase.ENDED).order_by("id")
+        live = Scope.objects.filter(run_id=run_id, outcome="").exclude(phase=ScopePhase.ENDED).order_by("id")
         self._scopes = {row["path"]: ScopeRow(**row) for row in live.values(*column_names(ScopeRow))}
         paths = list(self._scopes)
         variables = ScopeVars.objects.filter(run_id=run_id, path__in=paths).values_list("path", "values")

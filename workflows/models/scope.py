@@ -45,7 +45,9 @@ class Scope(RunRow):
             models.CheckConstraint(condition=Q(section__in=Section.values), name="scope_section_known"),
         ]
         indexes = [
-            models.Index(fields=["run"], name="scope_live", condition=~Q(phase=ScopePhase.ENDED)),
+            # by outcome, which is set once at the end: a condition on the phase, which changes with every step, would
+            # make PostgreSQL write all indexes of the row anew each time
+            models.Index(fields=["run"], name="scope_live", condition=Q(outcome="")),
             models.Index(
                 fields=["run", "parent_visit"], name="scope_by_parent", condition=Q(parent_visit__isnull=False)
             ),
