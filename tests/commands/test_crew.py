@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -41,12 +40,9 @@ steps: [{ id: nap, kind: shell, access: read, limit: { group: db, max: 1 }, run:
 
 
 @pytest.fixture
-def library(tmp_path: Path, settings: Any) -> Path:
-    """A directory whose workflows may be named."""
-    folder = tmp_path / "library"
-    folder.mkdir()
-    settings.WAYPOST_LIBRARY_DIRS = [folder]
-    return folder
+def kid(tmp_path: Path) -> None:
+    """A published workflow that asks somebody when it is given more than 1."""
+    assert manage("workflows", "publish", workflow_file(tmp_path, KID, name="kid")).code == 0
 
 
 def holder(folder: Path, when_full: str = "queue") -> tuple[str, int]:
@@ -56,8 +52,7 @@ def holder(folder: Path, when_full: str = "queue") -> tuple[str, int]:
     return file, Run.objects.latest("pk").pk
 
 
-def test_child_runs_are_driven_with_their_parent_and_their_questions_are_printed(tmp_path: Path, library: Path) -> None:
-    workflow_file(library, KID, name="kid")
+def test_child_runs_are_driven_with_their_parent_and_their_questions_are_printed(tmp_path: Path, kid: None) -> None:
     answer = manage("run_workflow", workflow_file(tmp_path, PARENT, name="parent"))
     parent = Run.objects.get(workflow__name="parent").pk
     first, second = Run.objects.filter(parent_run=parent).order_by("pk").values_list("pk", flat=True)
@@ -173,8 +168,7 @@ def test_a_step_waits_for_its_place_and_says_who_has_it(tmp_path: Path, processe
     assert_sound()
 
 
-def test_a_cancel_of_the_parent_reaches_its_children(tmp_path: Path, library: Path) -> None:
-    workflow_file(library, KID, name="kid")
+def test_a_cancel_of_the_parent_reaches_its_children(tmp_path: Path, kid: None) -> None:
     assert manage("run_workflow", workflow_file(tmp_path, PARENT, name="parent"), "--quiet").code == 3
     parent = Run.objects.get(workflow__name="parent").pk
     manage("runs", "cancel", str(parent))

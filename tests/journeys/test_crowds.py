@@ -131,11 +131,9 @@ def test_a_cancel_in_the_middle_of_a_large_map_leaves_nothing(tmp_path: Path, pr
 
 @pytest.mark.parametrize("lines", [2, 7])
 def test_a_tree_goes_on_after_a_kill_to_the_same_result(tmp_path: Path, processes: Processes, lines: int) -> None:
-    library = tmp_path / "library"
-    library.mkdir()
-    workflow_file(library, KID, name="kid")
+    manage("workflows", "publish", workflow_file(tmp_path, KID, name="kid"))
     file, log = workflow_file(tmp_path, PARENT, name="parent"), tmp_path / "log"
-    short = {"WAYPOST_LEASE_TTL_MS": "1500", "WAYPOST_HEARTBEAT_MS": "300", "WAYPOST_LIBRARY_DIRS": str(library)}
+    short = {"WAYPOST_LEASE_TTL_MS": "1500", "WAYPOST_HEARTBEAT_MS": "300"}
     driver = processes.start("run_workflow", file, "-P", f"log={log}", env=short)
     wait_until(lambda: log.exists() and len(log.read_text().splitlines()) >= lines)
     processes.kill(driver)
