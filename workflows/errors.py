@@ -177,9 +177,7 @@ REFUSALS: dict[str, RefusalRule] = {
         503,
         ExitCode.USAGE,
     ),
-    "store.contended": RefusalRule(
-        "The database is busy: {detail}.", "Try again in a moment.", 503, ExitCode.HELD
-    ),
+    "store.contended": RefusalRule("The database is busy: {detail}.", "Try again in a moment.", 503, ExitCode.HELD),
     "store.unavailable": RefusalRule("The database cannot be used: {detail}.", "{advice}", 503, ExitCode.HELD),
     "user.not_found": RefusalRule("There is no active user {user}.", "", 404, ExitCode.USAGE),
     "workflow.not_found": RefusalRule("There is no workflow {name}.", "{suggestion}", 404, ExitCode.USAGE),
@@ -215,9 +213,7 @@ class Refusal(WaypostError):
     def __init__(self, code: str, *, problems: tuple[Problem, ...] = (), **data: Any) -> None:
         rule = REFUSALS[code]
         values = _Lenient(data)
-        super().__init__(
-            code, rule.sentence.format_map(values), hint=rule.hint.format_map(values).strip(), data=data
-        )
+        super().__init__(code, rule.sentence.format_map(values), hint=rule.hint.format_map(values).strip(), data=data)
         self.problems = problems
 
     @property

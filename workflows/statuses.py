@@ -112,9 +112,7 @@ class Stopping(TextChoices):
     CANCELLED = "cancelled"
 
 
-LIVE_STATUSES = frozenset(
-    {RunStatus.QUEUED, RunStatus.RUNNING, RunStatus.WAITING, RunStatus.PAUSED, RunStatus.BLOCKED}
-)
+LIVE_STATUSES = frozenset({RunStatus.QUEUED, RunStatus.RUNNING, RunStatus.WAITING, RunStatus.PAUSED, RunStatus.BLOCKED})
 FINAL_STATUSES = frozenset(set(RunStatus) - LIVE_STATUSES)
 #: A failed or abandoned run can be reopened; succeeded and cancelled are final for ever.
 REOPENABLE_STATUSES = frozenset({RunStatus.FAILED, RunStatus.ABANDONED, RunStatus.BLOCKED})
