@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import signal
 from pathlib import Path
 
 import pytest
@@ -109,6 +110,17 @@ def test_a_run_that_is_left_in_line_keeps_its_place(tmp_path: Path) -> None:
     manage("runs", "cancel", str(first))
     assert manage("run_workflow", str(second + 1), "--quiet", "--timeout", "50ms").code == 6
     assert manage("run_workflow", str(second), "--quiet").code == 3
+
+
+def test_ctrl_c_leaves_a_run_in_line(tmp_path: Path, processes: Processes) -> None:
+    file, first = holder(tmp_path)
+    waiter = processes.start("run_workflow", file)
+    lines_of(waiter, 2)
+    waiter.send_signal(signal.SIGINT)
+    out, _ = waiter.communicate(timeout=TIMEOUT_S)
+    assert waiter.returncode == 6
+    assert out.splitlines()[0] == f"run {first + 1} is queued"
+    assert list(Slot.objects.order_by("id").values_list("run_id", "number")) == [(first, 1), (first + 1, None)]
 
 
 def test_a_cancel_takes_a_queued_run_out_of_the_line(tmp_path: Path) -> None:

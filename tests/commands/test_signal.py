@@ -22,7 +22,7 @@ output: ${ steps.paid.output }
 
 
 def waiting(folder: Path) -> int:
-    answer = manage("run_workflow", workflow_file(folder, PAID), "-P", "order=7", "--quiet", "--timeout", "100ms")
+    answer = manage("run_workflow", workflow_file(folder, PAID), "-P", "order=7", "--quiet", "--max-steps", "1")
     assert answer.code == 6
     return Run.objects.latest("pk").pk
 
@@ -90,3 +90,28 @@ def test_what_cannot_be_stored_is_refused(tmp_path: Path) -> None:
     assert (refused.code, refused.json["error"]["problems"][0]["path"]) == (2, "payload.n")
     manage("runs", "cancel", str(run))
     assert manage("runs", "signal", str(run), "payment").err == f"error: Run {run} is already cancelled.\n"
+
+
+def test_a_question_is_printed_while_the_run_waits_for_something_else(tmp_path: Path, processes: Processes) -> None:
+    text = """
+steps:
+  - id: both
+    kind: parallel
+    branches:
+      person: [{ id: ask, kind: approval, ask: Go?, timeout: 2h }]
+      machine: [{ id: heard, kind: wait, signal: done, timeout: 2h }]
+"""
+    waiter = processes.start("run_workflow", workflow_file(tmp_path, text))
+    told = lines_of(waiter, 7)
+    run = Run.objects.get().pk
+    assert sorted(told[1:3]) == [
+        "  v2   both[0]/ask              waiting (for an answer)",
+        '  v3   both[1]/heard            waiting (for the signal "done")',
+    ]
+    assert told[3].startswith("  both[1]/heard (v3) waits for the signal done (until ")
+    assert told[4] == "  v2 both[0]/ask: Go?"
+    assert told[6] == f"      `runs answer {run} v2 --approve`"
+    assert manage("runs", "answer", str(run), "v2", "--approve").code == 0
+    assert manage("runs", "signal", str(run), "done").code == 0
+    waiter.communicate(timeout=30)
+    assert waiter.returncode == 0
