@@ -19,7 +19,8 @@ EXIT_CODES = {value for name, value in vars(ExitCode).items() if name.isupper()}
 
 
 def test_every_source_file_stays_readable_in_length() -> None:
-    lengths = {str(path.relative_to(PROJECT)): len(path.read_text().splitlines()) for path in SOURCES}
+    written = [path for path in SOURCES if "migrations" not in path.parts]  # those are generated
+    lengths = {str(path.relative_to(PROJECT)): len(path.read_text().splitlines()) for path in written}
     assert {name: length for name, length in lengths.items() if length >= LONGEST_FILE} == {}
 
 
