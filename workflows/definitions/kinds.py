@@ -26,6 +26,7 @@ __all__ = [
     "PEOPLE_TIMEOUT_MS",
     "RESERVED_TARGETS",
     "SKIPPED",
+    "STEP_ATTRIBUTES",
     "TIMED_OUT",
     "KeyRule",
     "KindRule",
@@ -44,6 +45,20 @@ CONTINUE = "continue"
 DONE = "done"
 FAIL = "fail"
 RESERVED_TARGETS = (DONE, FAIL, CONTINUE)
+
+#: What expressions may read of a step: `steps.x.output` and the like.
+STEP_ATTRIBUTES = (
+    "output",
+    "outcome",
+    "visits",
+    "attempts",
+    "error",
+    "exit_code",
+    "items",
+    "counts",
+    "started_at",
+    "finished_at",
+)
 
 SKIPPED = "skipped"
 EXHAUSTED = "exhausted"

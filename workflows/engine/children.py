@@ -14,6 +14,7 @@ from workflows.definitions.plan import Plan, StepPlan
 from workflows.engine import settling
 from workflows.engine.contract import Child, Result
 from workflows.engine.draft import Draft, failure_text
+from workflows.engine.reserving import pause
 from workflows.errors import Failure, Refusal
 from workflows.facts import AttemptRow, ChildRow, ScopeRow, VisitRow
 from workflows.jsonvalue import NotStorable, store
@@ -34,20 +35,7 @@ def start(draft: Draft, scope: ScopeRow, step: StepPlan, visit: VisitRow, child:
     if failure is not None:
         settling.finish(draft, scope, step, visit, outcome="failed", failure=failure)
         return
-    attempts = draft.attempts(visit.number)
-    attempt = draft.add_attempt(
-        AttemptRow(
-            visit=visit.number,
-            number=attempts[-1].number + 1 if attempts else 1,
-            dispatch_id=draft.new_id(),
-            input_hash="",
-            status=AttemptStatus.PAUSED.value,
-            epoch=draft.facts.epoch,
-            worker=draft.facts.worker,
-            revision_created=draft.revision,
-            started_at=draft.now,
-        )
-    )
+    attempt = pause(draft, visit)
     draft.children.append(
         ChildPublication(
             visit=visit.number,

@@ -25,6 +25,7 @@ from workflows.engine.contract import (
 )
 from workflows.engine.draft import Admission, Draft, failure_text
 from workflows.engine.environment import around, evaluate
+from workflows.engine.reserving import reserve
 from workflows.errors import FAILURES, Failure
 from workflows.expressions import BadExpression
 from workflows.facts import AttemptRow, ScopeRow, VisitRow
@@ -239,19 +240,7 @@ def admit(draft: Draft, scope: ScopeRow, step: StepPlan, visit: VisitRow, effect
     """Reserve the next attempt of a visit, in the present revision; it starts once this is committed."""
     attempts = draft.attempts(visit.number)
     inputs = input_hash(effect)
-    attempt = draft.add_attempt(
-        AttemptRow(
-            visit=visit.number,
-            number=attempts[-1].number + 1 if attempts else 1,
-            dispatch_id=dispatch_id(draft, attempts, inputs),
-            input_hash=inputs,
-            status=AttemptStatus.RUNNING.value,
-            epoch=draft.facts.epoch,
-            worker=draft.facts.worker,
-            revision_created=draft.revision,
-            started_at=draft.now,
-        )
-    )
+    attempt = reserve(draft, visit, dispatch_id=dispatch_id(draft, attempts, inputs), inputs=inputs)
     draft.event("step_started", visit=visit.number, attempt=attempt.number, step=step.id)
     scope = draft.change_scope(scope, phase=ScopePhase.EFFECT.value, visit=visit.number, waits_for="", wake_at_ms=None)
     draft.admissions.append(Admission(attempt=attempt, visit=visit, step=step, effect=effect, scope=scope))

@@ -11,25 +11,12 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import datetime
 from typing import Any
 
-from workflows.definitions.kinds import KINDS
+from workflows.definitions.kinds import KINDS, STEP_ATTRIBUTES
 from workflows.definitions.plan import Body, StepPlan
 from workflows.engine.draft import Draft
 from workflows.expressions import Value
 from workflows.facts import ScopeRow, VisitRow
 from workflows.statuses import ScopeKind
-
-STEP_ATTRIBUTES = (
-    "output",
-    "outcome",
-    "visits",
-    "attempts",
-    "error",
-    "exit_code",
-    "items",
-    "counts",
-    "started_at",
-    "finished_at",
-)
 
 
 def evaluate(

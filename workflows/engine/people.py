@@ -8,27 +8,15 @@ from workflows.definitions.plan import StepPlan
 from workflows.engine import settling
 from workflows.engine.contract import Ask
 from workflows.engine.draft import Draft
-from workflows.facts import AttemptRow, InterruptRow, ScopeRow, VisitRow
+from workflows.engine.reserving import pause
+from workflows.facts import InterruptRow, ScopeRow, VisitRow
 from workflows.jsonvalue import canonical
 from workflows.statuses import AttemptStatus, InterruptStatus, ScopePhase, WaitsFor
 
 
 def ask(draft: Draft, scope: ScopeRow, step: StepPlan, visit: VisitRow, asked: Ask) -> None:
     """Commit question, paused attempt and scope together, in the present revision. The deadline counts from now."""
-    attempts = draft.attempts(visit.number)
-    attempt = draft.add_attempt(
-        AttemptRow(
-            visit=visit.number,
-            number=attempts[-1].number + 1 if attempts else 1,
-            dispatch_id=draft.new_id(),
-            input_hash="",
-            status=AttemptStatus.PAUSED.value,
-            epoch=draft.facts.epoch,
-            worker=draft.facts.worker,
-            revision_created=draft.revision,
-            started_at=draft.now,
-        )
-    )
+    attempt = pause(draft, visit)
     deadline = None if asked.timeout_ms is None else draft.now_ms + asked.timeout_ms
     draft.interrupts[visit.number] = InterruptRow(
         visit=visit.number,

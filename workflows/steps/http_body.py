@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import codecs
-import json
 import re
-from collections import Counter
 from datetime import UTC, datetime, timedelta
 from email.message import Message
 from email.utils import parsedate_to_datetime
-from typing import Any, NoReturn
+from typing import Any
 
 from workflows.engine.results import MIB, OUTPUT_LIMIT, short
 from workflows.engine.secrets import Masker
-from workflows.jsonvalue import canonical, clean_text, repair
+from workflows.jsonvalue import clean_text, repair
+from workflows.steps.json_text import beginning, json_size, read_strictly
 
 BODY_LIMIT = MIB
 #: How much of the body a failure quotes.
@@ -110,49 +109,16 @@ def _parse_json(text: str, masker: Masker) -> tuple[Any, bool]:
     if not text.strip():
         return None, False
     try:
-        return repair(_decode(text))
+        return repair(read_strictly(text))
     except RecursionError:
         raise UnusableBody("invalid_output", "The body is nested too deeply to be read as JSON.") from None
     except ValueError as error:
         raise UnusableBody("invalid_output", f"The body is not JSON: {masker.text(str(error))}.") from None
 
 
-def _unique_members(members: list[tuple[str, Any]]) -> dict[str, Any]:
-    mapping = dict(members)
-    if len(mapping) != len(members):
-        [(twice, _)] = Counter(name for name, _ in members).most_common(1)
-        raise ValueError(f'key "{twice}" appears twice')
-    return mapping
-
-
-def _not_a_number(name: str) -> NoReturn:
-    raise ValueError(f"{name} is not a JSON number")
-
-
-_decode = json.JSONDecoder(object_pairs_hook=_unique_members, parse_constant=_not_a_number).decode
-
-
 def _fitted(text: str, *, whole: bool) -> str:
-    if whole and _json_size(text) <= OUTPUT_LIMIT:
+    if whole and json_size(text) <= OUTPUT_LIMIT:
         return text
     mark = f"\n… cut: the body was longer than {OUTPUT_LIMIT:,} bytes"
     # Both texts are counted with their quotes, and only one pair stays.
-    return _beginning(text, OUTPUT_LIMIT + 2 - _json_size(mark)) + mark
-
-
-def _beginning(text: str, limit: int) -> str:
-    """The longest beginning of ``text`` whose JSON text has at most ``limit`` bytes."""
-    if _json_size(text) <= limit:
-        return text
-    low, high = 0, len(text)
-    while low < high:
-        middle = (low + high + 1) // 2
-        if _json_size(text[:middle]) <= limit:
-            low = middle
-        else:
-            high = middle - 1
-    return text[:low]
-
-
-def _json_size(value: Any) -> int:
-    return len(canonical(value).encode())
+    return beginning(text, OUTPUT_LIMIT + 2 - json_size(mark)) + mark

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
-from typing import Any, NoReturn
+from typing import Any
 
 from workflows.engine.processes import STDOUT_LIMIT, Finished
 from workflows.engine.results import MIB, OUTPUT_LIMIT
 from workflows.engine.secrets import Masker
-from workflows.jsonvalue import canonical, clean_text, repair
+from workflows.jsonvalue import clean_text, repair
+from workflows.steps.json_text import beginning, json_size, read_strictly
 
 LOG_LIMIT = MIB
 
@@ -64,7 +64,7 @@ def _parse_json(finished: Finished, masker: Masker) -> tuple[Any, bool]:
     if not text.strip():
         raise UnusableOutput("invalid_output", "Standard output is empty, but `parse: json` needs a JSON value.")
     try:
-        value = _decode(text)
+        value = read_strictly(text)
     except RecursionError:
         raise UnusableOutput("invalid_output", "Standard output is nested too deeply to be read as JSON.") from None
     except ValueError as error:
@@ -73,29 +73,13 @@ def _parse_json(finished: Finished, masker: Masker) -> tuple[Any, bool]:
     return masker.value(value), repaired or changed
 
 
-def _unique_members(members: list[tuple[str, Any]]) -> dict[str, Any]:
-    mapping = dict(members)
-    if len(mapping) != len(members):
-        names = [name for name, _ in members]
-        twice = next(name for name in names if names.count(name) > 1)
-        raise ValueError(f'key "{twice}" appears twice')
-    return mapping
-
-
-def _not_a_number(name: str) -> NoReturn:
-    raise ValueError(f"{name} is not a JSON number")
-
-
-_decode = json.JSONDecoder(object_pairs_hook=_unique_members, parse_constant=_not_a_number).decode
-
-
 def _text(text: str, finished: Finished, *, cut: bool) -> str:
     text = text if cut else _without_line_break(text)
-    if not cut and _json_size(text) <= OUTPUT_LIMIT:
+    if not cut and json_size(text) <= OUTPUT_LIMIT:
         return text
     mark = f"\n… cut: standard output was {finished.stdout_size:,} bytes"
     # Both texts are counted with their quotes, and only one pair stays.
-    return _fitting(text, OUTPUT_LIMIT + 2 - _json_size(mark)) + mark
+    return beginning(text, OUTPUT_LIMIT + 2 - json_size(mark)) + mark
 
 
 def _lines(text: str, finished: Finished, *, cut: bool) -> list[str]:
@@ -103,13 +87,13 @@ def _lines(text: str, finished: Finished, *, cut: bool) -> list[str]:
     if cut or lines[-1] == "":
         # The last part is either empty or the beginning of a line that was cut.
         lines.pop()
-    if not cut and _json_size(lines) <= OUTPUT_LIMIT:
+    if not cut and json_size(lines) <= OUTPUT_LIMIT:
         return lines
     mark = f"… cut: standard output was {finished.stdout_size:,} bytes"
-    room = OUTPUT_LIMIT - _json_size([mark])
+    room = OUTPUT_LIMIT - json_size([mark])
     kept = []
     for line in lines:
-        room -= _json_size(line) + 1
+        room -= json_size(line) + 1
         if room < 0:
             break
         kept.append(line)
@@ -130,21 +114,3 @@ def _whole_characters(data: bytes) -> bytes:
             needed = 2 if byte < 0xE0 else 3 if byte < 0xF0 else 4
             return data[:-length] if needed > length else data
     return data
-
-
-def _json_size(value: Any) -> int:
-    return len(canonical(value).encode())
-
-
-def _fitting(text: str, limit: int) -> str:
-    """The longest beginning of ``text`` whose JSON text has at most ``limit`` bytes."""
-    if _json_size(text) <= limit:
-        return text
-    low, high = 0, len(text)
-    while low < high:
-        middle = (low + high + 1) // 2
-        if _json_size(text[:middle]) <= limit:
-            low = middle
-        else:
-            high = middle - 1
-    return text[:low]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from workflows.definitions.kinds import STEP_ATTRIBUTES
 from workflows.definitions.suggestions import closest, did_you_mean
 from workflows.definitions.validation.flow import Flow
 from workflows.definitions.validation.report import Path, Report
@@ -12,18 +13,6 @@ from workflows.definitions.validation.scopes import Scope, chain, item_names, vi
 from workflows.definitions.validation.tree import BLOCK, BRANCH, ITEM, StepList, StepNode, Tree
 from workflows.definitions.wording import sentence
 
-STEP_ATTRIBUTES = (
-    "output",
-    "outcome",
-    "visits",
-    "attempts",
-    "error",
-    "exit_code",
-    "items",
-    "counts",
-    "started_at",
-    "finished_at",
-)
 _RUN_ATTRIBUTES = ("id", "workflow", "started_by", "started_at")
 _CLOSING_ATTRIBUTES = ("status", "error")
 _STEP_ERROR = ("code", "message")
