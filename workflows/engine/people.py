@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 
+from workflows.clock import unix_ms
 from workflows.definitions.plan import StepPlan
 from workflows.engine import settling
 from workflows.engine.contract import Ask
@@ -18,7 +19,7 @@ def ask(draft: Draft, scope: ScopeRow, step: StepPlan, visit: VisitRow, asked: A
     """Commit question, paused attempt and scope together, in the present revision. The deadline counts from now."""
     attempt = pause(draft, visit)
     deadline = None if asked.timeout_ms is None else draft.now_ms + asked.timeout_ms
-    draft.interrupts[visit.number] = InterruptRow(
+    question = draft.interrupts[visit.number] = InterruptRow(
         visit=visit.number,
         attempt=attempt.number,
         kind=asked.kind,
@@ -40,8 +41,39 @@ def ask(draft: Draft, scope: ScopeRow, step: StepPlan, visit: VisitRow, asked: A
         phase=ScopePhase.WAITING.value,
         visit=visit.number,
         waits_for=WaitsFor.PEOPLE.value,
-        wake_at_ms=deadline,
+        wake_at_ms=next_moment(question, draft.now_ms),
     )
+
+
+def next_moment(question: InterruptRow, now_ms: int) -> int | None:
+    """When something happens to an open question by itself: the next reminder, or its deadline."""
+    asked_ms = unix_ms(question.asked_at)
+    moments = [] if question.deadline_ms is None else [question.deadline_ms]
+    if question.remind_ms:
+        reminders = max(0, now_ms - asked_ms) // question.remind_ms
+        moments.append(asked_ms + (reminders + 1) * question.remind_ms)
+    return min(moments, default=None)
+
+
+def pass_moment(draft: Draft, scope: ScopeRow) -> None:
+    """The moment a question waited for has come: it expires, or people are reminded."""
+    assert scope.visit is not None
+    question = draft.interrupt(scope.visit)
+    assert question is not None
+    if question.deadline_ms is not None and question.deadline_ms <= draft.now_ms:
+        expire(draft, scope)
+    else:
+        remind(draft, scope, question)
+
+
+def remind(draft: Draft, scope: ScopeRow, question: InterruptRow) -> None:
+    """Record a reminder, once for each interval; those that passed while nobody looked are one.
+
+    The event's number names the reminder for whoever delivers it, so a delivery that is repeated is the same message.
+    """
+    draft.begin_revision()
+    draft.event("question_reminded", visit=question.visit, attempt=question.attempt, step=scope.step)
+    draft.change_scope(scope, wake_at_ms=next_moment(question, draft.now_ms))
 
 
 def is_answered(draft: Draft, scope: ScopeRow) -> bool:

@@ -143,7 +143,7 @@ def wake_up(draft: Draft, scope: ScopeRow) -> None:
     elif scope.waits_for == WaitsFor.JOIN:
         joining.time_out(draft, scope)
     elif scope.waits_for == WaitsFor.PEOPLE:
-        people.expire(draft, scope)
+        people.pass_moment(draft, scope)
     elif scope.waits_for == WaitsFor.SIGNAL:
         signals.expire(draft, scope)
     elif scope.waits_for == WaitsFor.CHILD:

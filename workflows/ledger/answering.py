@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
@@ -58,6 +58,29 @@ def answer(*, run_id: int, visit: int, reply: Reply, now: datetime, now_ms: int 
     ``interrupt.changed``, ``interrupt.voted``.
     """
     run = Run.objects.lock(run_id)
+    answered = _answer(run, visit, reply, now, database_now_ms() if now_ms is None else now_ms)
+    announce(run_id, run.revision)
+    return answered
+
+
+@ledger_transaction
+def answer_all(
+    *, run_id: int, replies: Sequence[tuple[int, Reply]], now: datetime, now_ms: int | None = None
+) -> list[Answered]:
+    """Store the answers to several questions of a run, each given by its visit: all of them or none (INT.4).
+
+    Loses with what ``answer`` loses with, at the first question that does not take its answer.
+    """
+    run = Run.objects.lock(run_id)
+    moment_ms = database_now_ms() if now_ms is None else now_ms
+    answered = [_answer(run, visit, reply, now, moment_ms) for visit, reply in replies]
+    announce(run_id, run.revision)
+    return answered
+
+
+def _answer(run: Run, visit: int, reply: Reply, now: datetime, now_ms: int) -> Answered:
+    """One answer, under the lock of its run."""
+    run_id = run.pk
     question = Interrupt.objects.filter(run=run, visit=visit).order_by("-attempt").first()
     if question is None:
         raise Refusal("interrupt.not_found", run=run_id, interrupt=f" v{visit}")
@@ -66,7 +89,7 @@ def answer(*, run_id: int, visit: int, reply: Reply, now: datetime, now_ms: int 
     if mine is not None and _same(mine, reply):
         settled = question.status == InterruptStatus.ANSWERED
         return _answered(run_id, question, settled=settled, new=False, votes=len(votes))
-    _refuse_unless_open(run, question, database_now_ms() if now_ms is None else now_ms)
+    _refuse_unless_open(run, question, now_ms)
     if question.shown_digest != reply.shown_digest:
         raise Refusal("interrupt.changed", run=run_id, interrupt=f"v{visit}")
     if mine is not None:
@@ -82,7 +105,6 @@ def answer(*, run_id: int, visit: int, reply: Reply, now: datetime, now_ms: int 
     event = "question_answered" if decides else "vote_recorded"
     record_event(run, event, at=now, actor=reply.recorded_by, visit=visit, attempt=question.attempt, by=reply.voter)
     Run.objects.change(run, **columns)
-    announce(run_id, run.revision)
     return _answered(run_id, question, settled=decides, new=True, votes=len(votes))
 
 
