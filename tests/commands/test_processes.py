@@ -195,6 +195,25 @@ def test_output_that_nobody_reads_ends_quietly(processes: Processes, tmp_path: P
     assert process.stderr.read() == ""
 
 
+@pytest.mark.parametrize("lines", [0, 1], ids=["nobody", "head"])
+def test_a_run_whose_reader_goes_away_is_driven_to_its_end(processes: Processes, tmp_path: Path, lines: int) -> None:
+    steps = "".join(f"  - {{ id: s{number}, kind: shell, run: 'echo {number}; sleep 0.1' }}\n" for number in range(6))
+    process = processes.start(
+        "run_workflow", workflow_file(tmp_path, f"steps:\n{steps}output: ${{ steps.s5.output }}\n")
+    )
+    assert process.stdout is not None
+    for _ in range(lines):
+        process.stdout.readline()
+    process.stdout.close()
+    assert process.wait(TIMEOUT_S) == 0
+    assert process.stderr is not None
+    assert process.stderr.read() == ""
+    assert Run.objects.get().status == "succeeded"
+    assert [(row.visit, row.status) for row in Attempt.objects.order_by("visit")] == [
+        (visit, "succeeded") for visit in range(1, 7)
+    ]
+
+
 def test_a_terminal_without_unicode_gets_escapes(processes: Processes, tmp_path: Path) -> None:
     file = workflow_file(tmp_path, "steps: [{ id: a, kind: shell, run: 'echo Zoë' }]\noutput: ${ steps.a.output }\n")
     env = {"PYTHONIOENCODING": "ascii"}

@@ -16,7 +16,8 @@ from tests.support.kinds import Scripted, bad, kinds_with, ok
 from tests.support.plans import START, publish_run, workflow
 from tests.support.rows import all_rows, assert_sound, events_of
 from workflows.engine.contract import EffectContext, Result
-from workflows.engine.driver import Left, SilentObserver
+from workflows.engine.driver import Left
+from workflows.engine.observing import SilentObserver
 from workflows.engine.results import stopped_result
 from workflows.errors import Refusal
 from workflows.facts import EventRow, RunState
@@ -63,6 +64,23 @@ def status_of(run_id: int) -> str:
 
 def driving(pool: ThreadPoolExecutor, run_id: int, tmp_path: Path, **options: Any) -> Future[Left | Exception]:
     return in_thread(pool, lambda: drive(run_id, tmp_path, **options))
+
+
+def test_an_observer_that_fails_disturbs_no_run(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    class Broken:
+        def committed(self, run_id: int, events: tuple[EventRow, ...], state: RunState) -> None:
+            raise BrokenPipeError
+
+        def progress(self, run_id: int, visit: int, text: str) -> None:
+            raise BrokenPipeError
+
+    run_id = publish_run(TWO)
+    assert drive(run_id, tmp_path, observer=Broken()) is Left.ENDED
+    assert Run.objects.get().status == "succeeded"
+    assert [record.message for record in caplog.records] == [
+        f"What happens in run {run_id} cannot be shown; it goes on."
+    ]
+    assert_sound()
 
 
 def test_a_run_is_driven_to_its_end_and_an_observer_hears_what_is_committed(tmp_path: Path) -> None:

@@ -9,9 +9,10 @@ from typing import Any
 
 from tests.support.kinds import kinds_with
 from workflows.engine.contract import Kinds
-from workflows.engine.driver import Driver, Left, Observer, Settings
+from workflows.engine.driver import Driver, Left, Settings
 from workflows.engine.effects import Effects
 from workflows.engine.heartbeat import Heartbeat
+from workflows.engine.observing import Observer
 from workflows.engine.pool import EffectPool
 from workflows.engine.supervisor import Supervisor
 from workflows.engine.workspaces import Workspaces

@@ -13,7 +13,6 @@ import uuid
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from enum import Enum
-from typing import Protocol
 
 from django.utils import timezone
 
@@ -27,11 +26,12 @@ from workflows.engine.draft import Draft
 from workflows.engine.effects import Effects
 from workflows.engine.heartbeat import Beat, Heartbeat
 from workflows.engine.memory import Memory, identity_of, read_plan
+from workflows.engine.observing import GuardedObserver, Observer, SilentObserver
 from workflows.engine.patience import patiently
 from workflows.engine.pool import Delivery
 from workflows.engine.scheduler import Decision
 from workflows.errors import Refusal
-from workflows.facts import ControlRow, EventRow, RunState
+from workflows.facts import ControlRow
 from workflows.ledger import leases
 from workflows.ledger.advance import advance
 from workflows.ledger.listeners import listeners
@@ -49,22 +49,6 @@ class Left(Enum):
     ENDED = "ended"
     PARKED = "parked"
     HANDED_BACK = "handed back"
-
-
-class Observer(Protocol):
-    """Hears what a driver does, after it is committed. Must be quick and must not raise."""
-
-    def committed(self, run_id: int, events: tuple[EventRow, ...], state: RunState) -> None: ...
-
-    def progress(self, run_id: int, visit: int, text: str) -> None: ...
-
-
-class SilentObserver:
-    def committed(self, run_id: int, events: tuple[EventRow, ...], state: RunState) -> None:
-        """Nobody listens."""
-
-    def progress(self, run_id: int, visit: int, text: str) -> None:
-        """Nobody listens."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -101,7 +85,7 @@ class Driver:
         self.heartbeat = heartbeat
         self.settings = settings
         self.stopping = stopping
-        self.observer = observer or SilentObserver()
+        self.observer = GuardedObserver(observer or SilentObserver())
 
     def drive(self, run_id: int) -> Left:
         """Drive a run until it ends, parks, or is handed back.

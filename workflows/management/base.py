@@ -64,8 +64,7 @@ class Command(BaseCommand):
             self.stderr.write("Stopped.")
             return 130
         except BrokenPipeError:
-            # the reader of the output has gone; the interpreter would complain again when it flushes
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            _print_to_nobody()
             return ExitCode.FAILED
 
     def refused(self, refusal: Refusal, *, as_json: bool) -> int:
@@ -85,12 +84,30 @@ class Command(BaseCommand):
         for line in problem_lines(problem, file):
             self.stderr.write(line)
 
+    def write_now(self, text: str) -> None:
+        """Print a line at once. When nobody reads any more nothing is printed from then on, and the work goes on."""
+        try:
+            self.stdout.write(text)
+            self.stdout.flush()
+        except BrokenPipeError:
+            _print_to_nobody()
+
     def print_json(self, value: Any) -> None:
-        self.stdout.write(json.dumps(value, ensure_ascii=not _is_unicode(sys.stdout), indent=2))
+        self.stdout.write(json_text(value))
 
     def print_lines(self, lines: Iterable[str]) -> None:
         for line in lines:
             self.stdout.write(line)
+
+
+def json_text(value: Any) -> str:
+    """A value as JSON for standard output."""
+    return json.dumps(value, ensure_ascii=not _is_unicode(sys.stdout), indent=2)
+
+
+def _print_to_nobody() -> None:
+    """The reader of the output has gone; the interpreter would complain again when it flushes."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _is_unicode(stream: TextIO) -> bool:

@@ -76,7 +76,10 @@ class PlainView:
     def notice(self, text: str) -> None:
         """A word to the person at the terminal. Called by a signal handler: it must not use a buffered stream, since
         the main thread may be inside of one."""
-        os.write(2, f"{text}\n".encode())
+        try:
+            os.write(2, f"{text}\n".encode())
+        except OSError:
+            return
 
     def waits(self, text: str) -> None:
         """Why nothing happens at the moment."""

@@ -13,9 +13,10 @@ from dataclasses import dataclass, replace
 
 from workflows.conf import KNOWN_ENGINE_VERSIONS, conf
 from workflows.engine import consequences
-from workflows.engine.driver import Driver, Observer, Settings
+from workflows.engine.driver import Driver, Settings
 from workflows.engine.effects import Effects
 from workflows.engine.heartbeat import Heartbeat
+from workflows.engine.observing import Observer
 from workflows.engine.pool import EffectPool
 from workflows.engine.supervisor import Supervisor
 from workflows.engine.workspaces import Workspaces

@@ -53,10 +53,6 @@ class Command(WaypostCommand):
         kind = PlainView if options["verbosity"] > 1 else WorkerView
         return kind(self.write_now, StoredPlaces(None))
 
-    def write_now(self, text: str) -> None:
-        self.stdout.write(text)
-        self.stdout.flush()
-
 
 def _threads(text: str) -> int:
     if not (text.isascii() and text.isdigit() and 1 <= int(text) <= MOST_THREADS):

@@ -11,7 +11,7 @@ from django.core.management.base import CommandParser
 from workflows.definitions.durations import parse_duration
 from workflows.errors import Refusal
 from workflows.management.base import Command as WaypostCommand
-from workflows.management.base import read_file
+from workflows.management.base import json_text, read_file
 from workflows.management.exits import exit_code_of
 from workflows.management.parameters import given_parameters
 from workflows.management.places import StoredPlaces
@@ -107,7 +107,7 @@ class Command(WaypostCommand):
         run = find_run(number)
         is_silent = options["quiet"] or options["as_json"]
         if not is_silent:
-            self.stdout.write(f"run {number}: {run.workflow.name}" + (f" ({run.title})" if run.title else ""))
+            self.write_now(f"run {number}: {run.workflow.name}" + (f" ({run.title})" if run.title else ""))
         view = self.view(is_silent, number)
         teller = Teller(view, number)
         goodbye = (
@@ -144,16 +144,13 @@ class Command(WaypostCommand):
         places = StoredPlaces(number)
         return PlainView(self.write_now, places) if console.is_dumb_terminal else LiveView(console, places)
 
-    def write_now(self, text: str) -> None:
-        self.stdout.write(text)
-        self.stdout.flush()
-
     def print_result(self, number: int, options: dict[str, Any]) -> None:
         if options["as_json"]:
-            self.print_json(run_document(number))
-        else:
-            questions = open_questions(tree_of(number), limit=MOST_QUESTIONS)
-            self.print_lines(result_lines(run_result(number), quiet=options["quiet"], questions=questions))
+            self.write_now(json_text(run_document(number)))
+            return
+        questions = open_questions(tree_of(number), limit=MOST_QUESTIONS)
+        for line in result_lines(run_result(number), quiet=options["quiet"], questions=questions):
+            self.write_now(line)
 
 
 def _positive(text: str) -> int:
