@@ -123,7 +123,7 @@ def exit_codes() -> str:
 
 def kinds() -> str:
     rows = []
-    for rule in KINDS.values():
+    for rule in sorted(KINDS.values(), key=lambda rule: rule.name not in RUNNING_KINDS):
         others = [f"`{name}`" for name in rule.others]
         if rule.name == "wait":
             others = ["with `signal`: `received` (main) and `expired`"]
