@@ -92,12 +92,12 @@ REFUSALS: dict[str, RefusalRule] = {
     "control.conflict": RefusalRule("Request id {request_id} was already used for something else in this run."),
     "control.too_many": RefusalRule("Run {run} has {limit} control messages pending; no more are taken."),
     "definition.invalid": RefusalRule(
-        "The workflow file has {count} problem(s).", "`workflows validate` shows all of them.", 422, ExitCode.USAGE
+        "The workflow file has {problems}.", "`workflows validate` shows all of them.", 422, ExitCode.USAGE
     ),
     "history.no_such_revision": RefusalRule(
         "Run {run} has no revision {revision}; it has 1 to {current}.", "", 404, ExitCode.USAGE
     ),
-    "input.invalid": RefusalRule("{reason}", "", 422, ExitCode.USAGE),
+    "input.invalid": RefusalRule("{reason}", "{advice}", 422, ExitCode.USAGE),
     "interrupt.ambiguous": RefusalRule(
         "Run {run} has {count} open questions.", "Name one of them: {choices}.", 422, ExitCode.USAGE
     ),
@@ -106,8 +106,8 @@ REFUSALS: dict[str, RefusalRule] = {
         "What {interrupt} of run {run} shows has changed since it was looked at.", "Look at it again, then answer."
     ),
     "interrupt.closed": RefusalRule("{interrupt} of run {run} is closed: {reason}."),
-    "interrupt.invalid": RefusalRule("The answer has {count} problem(s).", "", 422, ExitCode.USAGE),
-    "interrupt.not_allowed": RefusalRule("{who} may not answer {interrupt} of run {run}: {reason}.", "", 403),
+    "interrupt.invalid": RefusalRule("The answer has {problems}.", "", 422, ExitCode.USAGE),
+    "interrupt.not_allowed": RefusalRule("{who} may not answer {interrupt} of run {run}: {reason}.", "{advice}", 403),
     "interrupt.not_found": RefusalRule(
         "Run {run} has no open question{interrupt}.", "`runs show {run}` lists the open ones.", 404, ExitCode.USAGE
     ),
@@ -141,9 +141,9 @@ REFUSALS: dict[str, RefusalRule] = {
     "plan.unsupported_feature": RefusalRule(
         "The workflow uses {feature}, which this version of Waypost cannot run yet.", "", 422, ExitCode.USAGE
     ),
-    "params.invalid": RefusalRule("The parameters have {count} problem(s).", "", 422, ExitCode.USAGE),
+    "params.invalid": RefusalRule("The parameters have {problems}.", "", 422, ExitCode.USAGE),
     "run.concurrency_full": RefusalRule(
-        "All {max} slot(s) of {key} are taken{holder}.", "Wait for it, cancel it, or start with `--over-limit`."
+        "No slot of {key} is free{holder}; the limit is {max}.", "Wait for it, cancel it, or start with `--over-limit`."
     ),
     "run.queued": RefusalRule("Run {run} waits in line for a slot of {key}.", exit_code=ExitCode.LEFT_RUNNING),
     "run.too_deep": RefusalRule("Child runs nest at most {limit} deep."),
@@ -213,6 +213,8 @@ class Refusal(WaypostError):
     def __init__(self, code: str, *, problems: tuple[Problem, ...] = (), **data: Any) -> None:
         rule = REFUSALS[code]
         values = _Lenient(data)
+        if "count" in data:
+            values["problems"] = "1 problem" if data["count"] == 1 else f"{data['count']} problems"
         super().__init__(code, rule.sentence.format_map(values), hint=rule.hint.format_map(values).strip(), data=data)
         self.problems = problems
 

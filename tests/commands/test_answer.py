@@ -152,7 +152,10 @@ def test_whoever_is_named_in_not_by_is_refused_and_nothing_changes(tmp_path: Pat
         f"error: alice may not answer v1 of run {run}: whoever is named in `not_by` may not decide.\n",
     )
     refused = manage("runs", "answer", str(run), "v1", "--approve", "--as", "dave")
-    assert refused.err == f"error: dave may not answer v1 of run {run}: it is for bob, carol.\n"
+    assert (
+        refused.err
+        == f"error: dave may not answer v1 of run {run}: it is for bob, carol.\nhint: Whoever it is for answers with `--as bob`.\n"
+    )
     assert Run.objects.values().get() == before
     assert not Vote.objects.exists()
 
@@ -165,7 +168,10 @@ def test_a_group_may_answer(tmp_path: Path) -> None:
     run = asked(tmp_path, text)
     assert f"      `runs answer {run} v1 --approve --as …`" in manage("runs", "show", str(run)).lines
     refused = manage("runs", "answer", str(run), "--approve", "--as", "dave")
-    assert refused.err == f"error: dave may not answer v1 of run {run}: it is for group leads.\n"
+    assert refused.err == (
+        f"error: dave may not answer v1 of run {run}: it is for group leads.\n"
+        "hint: Whoever it is for answers with `--as …`.\n"
+    )
     assert manage("runs", "answer", str(run), "--approve", "--as", "bob").code == 0
 
 
@@ -185,7 +191,7 @@ def test_a_wrong_answer_is_refused_with_every_problem_and_the_question_stays_ope
     )
     assert refused.code == 2
     error = refused.json["error"]
-    assert (error["code"], error["message"]) == ("interrupt.invalid", "The answer has 3 problem(s).")
+    assert (error["code"], error["message"]) == ("interrupt.invalid", "The answer has 3 problems.")
     assert [(problem["code"], problem["path"]) for problem in error["problems"]] == [
         ("E604", "choice"),
         ("E613", "speed"),
@@ -289,3 +295,57 @@ steps:
     lines = manage("run_workflow", workflow_file(tmp_path, text)).lines
     assert sum(": Go?" in line for line in lines) == 10
     assert "  and 2 more open questions" in lines
+
+
+WHY = """
+steps:
+  - id: ask
+    kind: approval
+    ask: Go?
+    by: { users: [bob] }
+    form: { why: { type: string }, days: { type: integer, default: 1 } }
+    timeout: 2h
+"""
+
+
+def test_problems_of_a_form_speak_of_fields(tmp_path: Path) -> None:
+    people("bob")
+    run = asked(tmp_path, WHY)
+    refused = manage("runs", "answer", str(run), "--approve", "--field", "whi=x", "--as", "bob")
+    assert (refused.code, refused.err.splitlines()) == (
+        2,
+        [
+            "error: The answer has 2 problems.",
+            "E601 why",
+            '    Field "why" is missing.',
+            "    Fill it in, or pass `--field why=…`.",
+            "E603 whi",
+            '    There is no field "whi".',
+            '    Did you mean "why"?',
+        ],
+    )
+
+
+def test_an_answer_that_says_nothing_is_told_so_before_anything_about_the_person(tmp_path: Path) -> None:
+    people("bob")
+    run = asked(tmp_path, WHY)
+    refused = manage("runs", "answer", str(run))
+    assert (refused.code, refused.err.splitlines()) == (
+        2,
+        [
+            "error: The answer has 1 problem.",
+            "E604 choice",
+            "    The answer must be one of approved, rejected; nothing was chosen.",
+            "    `--approve` or `--reject` says it.",
+        ],
+    )
+
+
+def test_who_comes_late_hears_who_answered(tmp_path: Path) -> None:
+    people("bob")
+    run = asked(tmp_path, WHY)
+    assert manage("runs", "answer", str(run), "--approve", "--field", "why=ready", "--as", "bob").code == 0
+    for words in ([], ["v1"], ["v1", "--approve"]):
+        late = manage("runs", "answer", str(run), *words)
+        assert late.code == 1
+        assert re.fullmatch(rf"error: v1 of run {run} was answered by bob at \S+\.\n", late.err)

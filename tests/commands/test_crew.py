@@ -137,7 +137,7 @@ def test_a_full_key_may_reject(tmp_path: Path) -> None:
     refused = manage("run_workflow", file)
     assert (refused.code, refused.err.splitlines()[:1]) == (
         1,
-        [f"error: All 1 slot(s) of door are taken (run {first})."],
+        [f"error: No slot of door is free (run {first}); the limit is 1."],
     )
     assert Run.objects.count() == 1
 

@@ -139,7 +139,7 @@ def test_refused_parameters_are_shown_in_three_lines_each(greet: str) -> None:
     answer = manage("run_workflow", greet, "-P", "times=ten", "-P", "hwo=x")
     assert answer.code == 2
     assert answer.err.splitlines() == [
-        "error: The parameters have 2 problem(s).",
+        "error: The parameters have 2 problems.",
         "E602 times",
         '    "times" must be a whole number, but it is the text "ten".',
         "    Example: 10.",
@@ -177,9 +177,17 @@ def test_a_broken_file_shows_every_problem_and_exits_with_2(tmp_path: Path) -> N
     answer = manage("run_workflow", file, "--json")
     assert answer.code == 2
     error = answer.json["error"]
-    assert (error["code"], error["message"]) == ("definition.invalid", "The workflow file has 2 problem(s).")
+    assert (error["code"], error["message"]) == ("definition.invalid", "The workflow file has 2 problems.")
     assert [problem["code"] for problem in error["problems"]] == ["E206", "E204"]
     assert not Plan.objects.exists()
+
+
+def test_problems_of_a_file_are_told_with_file_and_line_as_validate_does(tmp_path: Path) -> None:
+    file = workflow_file(tmp_path, "steps:\n  - { id: a, kind: shell }\n  - { id: done, kind: shell, run: x }\n")
+    told = manage("workflows", "validate", file).lines
+    assert [line.partition(" ")[0] for line in told if not line.startswith(" ")] == [f"{file}:4:", f"{file}:5:"]
+    for words in (["run_workflow"], ["workflows", "show"], ["workflows", "graph"]):
+        assert manage(*words, file).err.splitlines() == ["error: The workflow file has 2 problems.", *told]
 
 
 def test_a_kind_that_comes_later_is_refused_at_the_start(tmp_path: Path) -> None:

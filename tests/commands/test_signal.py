@@ -42,7 +42,6 @@ def test_a_run_says_which_signal_it_waits_for_and_how_to_send_it(tmp_path: Path)
 def test_a_signal_that_matches_lets_the_run_go_on_and_others_stay(tmp_path: Path) -> None:
     run = waiting(tmp_path)
     assert manage("runs", "signal", str(run), "payment", "--payload", '{"order": 8}').code == 0
-    assert manage("runs", "signal", str(run), "other", "--payload", '{"order": 7}').code == 0
     assert manage("run_workflow", str(run), "--quiet", "--timeout", "100ms").code == 6
     (tmp_path / "paid.json").write_text('{"order": 7, "by": "Zoë"}')
     sent = manage("runs", "signal", str(run), "payment", "--payload", f"@{tmp_path / 'paid.json'}")
@@ -115,3 +114,33 @@ steps:
     assert manage("runs", "signal", str(run), "done").code == 0
     waiter.communicate(timeout=30)
     assert waiter.returncode == 0
+
+
+def test_a_name_that_no_step_can_wait_for_is_refused(tmp_path: Path) -> None:
+    run = waiting(tmp_path)
+    revision = Run.objects.get().revision
+    refused = manage("runs", "signal", str(run), "paymemt")
+    assert (refused.code, refused.err) == (
+        2,
+        f'error: No step of run {run} waits for a signal "paymemt".\nhint: Did you mean "payment"?\n',
+    )
+    other = manage("runs", "signal", str(run), "x")
+    assert other.err == f'error: No step of run {run} waits for a signal "x".\nhint: It waits for payment.\n'
+    assert Run.objects.get().revision == revision
+
+
+def test_a_signal_that_nobody_waits_for_yet_is_said_to_be_kept(tmp_path: Path) -> None:
+    text = """
+steps:
+  - { id: one, kind: wait, signal: first, timeout: 2h }
+  - { id: two, kind: wait, signal: "${ 'se' + 'cond' }", timeout: 2h }
+"""
+    manage("run_workflow", workflow_file(tmp_path, text), "--quiet", "--max-steps", "1")
+    run = Run.objects.get().pk
+    sent = manage("runs", "signal", str(run), "second")
+    assert sent.lines == [
+        f'run {run}: the signal is kept: no step waits for "second" now; v1 waits for "first"; '
+        f"`run_workflow {run}` goes on with it."
+    ]
+    assert manage("runs", "signal", str(run), "first").code == 0
+    assert manage("run_workflow", str(run), "--quiet").code == 0

@@ -61,7 +61,7 @@ def test_what_cannot_be_stored_is_refused_with_every_path_and_nothing_is_written
     assert answer.code == 2
     error = answer.json["error"]
     assert error["code"] == "params.invalid"
-    assert error["message"] == f"The parameters have {len(paths)} problem(s)."
+    assert error["message"] == f"The parameters have {len(paths)} problem{'s' if len(paths) > 1 else ''}."
     assert {problem["code"] for problem in error["problems"]} == {code}
     assert sorted(problem["path"] for problem in error["problems"]) == sorted(f"payload.{path}" for path in paths)
     assert not Run.objects.exists()

@@ -15,7 +15,9 @@ from workflows.models import Event, Interrupt, Run, Scope
 pytestmark = pytest.mark.django_db(transaction=True)
 
 HOUR = 3_600_000
-REMINDED = workflow('  - { id: ask, kind: question, ask: "Well?", remind: 1h, timeout: 3h, next: { expired: continue } }')
+REMINDED = workflow(
+    '  - { id: ask, kind: question, ask: "Well?", remind: 1h, timeout: 3h, next: { expired: continue } }'
+)
 BRANCHES = workflow(
     """
   - id: both

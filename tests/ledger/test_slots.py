@@ -100,7 +100,7 @@ def test_a_full_key_that_rejects_starts_nothing_and_names_the_holder() -> None:
     with pytest.raises(Refusal) as caught:
         publish_in_line(ONE, "k", when_full="reject")
     assert caught.value.code == "run.concurrency_full"
-    assert caught.value.message == f"All 1 slot(s) of k are taken (run {first})."
+    assert caught.value.message == f"No slot of k is free (run {first}); the limit is 1."
     assert caught.value.data["holders"] == [first]
     assert all_rows() == before
     play(first)

@@ -12,7 +12,7 @@ from tests.library.support import attempts_of, begin, decide, go_on, library_pat
 from workflows.errors import Refusal
 from workflows.models import ControlMessage, Run
 from workflows.operations.people import Actor
-from workflows.operations.runs import signal
+from workflows.operations.signals import signal
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

@@ -15,7 +15,7 @@ from workflows.models import Run
 pytestmark = pytest.mark.django_db(transaction=True)
 
 PARKED = workflow('  - { id: ask, kind: question, ask: "Well?" }')
-FAILED = workflow('  - { id: stop, kind: end, status: failed }')
+FAILED = workflow("  - { id: stop, kind: end, status: failed }")
 LIVE = workflow('  - { id: work, kind: shell, run: "true" }')
 
 

@@ -34,7 +34,22 @@ class Checked:
     warnings: tuple[Problem, ...] = ()
 
 
-def check_parameters(fields: Fields, given: Mapping[str, Any], *, from_text: Collection[str] = ()) -> Checked:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Words:
+    """How problems name what is filled in: one of them, the option that gives it, and all together."""
+
+    one: str
+    option: str
+    owner: str
+
+
+PARAMETER_WORDS = Words(one="parameter", option="-P", owner="workflow")
+FIELD_WORDS = Words(one="field", option="--field", owner="question")
+
+
+def check_parameters(
+    fields: Fields, given: Mapping[str, Any], *, from_text: Collection[str] = (), words: Words = PARAMETER_WORDS
+) -> Checked:
     """Check ``given`` against the declarations. ``from_text`` names values that are text to be converted first.
 
     Every problem is reported (E601 to E613). W601 names the path of what looks like a credential, never the value.
@@ -44,7 +59,7 @@ def check_parameters(fields: Fields, given: Mapping[str, Any], *, from_text: Col
     for declaration in fields:
         name = declaration["name"]
         if name not in given:
-            problems += _left_out(declaration, values)
+            problems += _left_out(declaration, values, words)
             continue
         value: Any = given[name]
         found: list[Problem] = []
@@ -55,9 +70,9 @@ def check_parameters(fields: Fields, given: Mapping[str, Any], *, from_text: Col
         problems += found
         if value is not None:
             values[name] = value
-    problems += _undeclared(fields, given)
+    problems += _undeclared(fields, given, words)
     if not problems:
-        problems += _too_large(values)
+        problems += _too_large(values, words)
     return Checked(values=values, problems=tuple(problems), warnings=tuple(_credentials(fields, values, given)))
 
 
@@ -86,7 +101,7 @@ def _with_doubles(declaration: Mapping[str, Any], value: Any) -> Any:
     return value
 
 
-def _left_out(declaration: Mapping[str, Any], values: dict[str, Any]) -> list[Problem]:
+def _left_out(declaration: Mapping[str, Any], values: dict[str, Any], words: Words) -> list[Problem]:
     name = declaration["name"]
     if "default" in declaration:
         if declaration["default"] is not None:
@@ -98,8 +113,8 @@ def _left_out(declaration: Mapping[str, Any], values: dict[str, Any]) -> list[Pr
         Problem(
             code="E601",
             path=name,
-            message=f'Parameter "{name}" is missing.',
-            hint=f"Fill it in, or pass `-P {name}=…`.",
+            message=f'{words.one.capitalize()} "{name}" is missing.',
+            hint=f"Fill it in, or pass `{words.option} {name}=…`.",
         )
     ]
 
@@ -125,14 +140,15 @@ def _long_lists(value: Any, path: str) -> Iterator[Problem]:
             yield from _long_lists(member, member_path(path, key))
 
 
-def _undeclared(fields: Fields, given: Mapping[str, Any]) -> list[Problem]:
+def _undeclared(fields: Fields, given: Mapping[str, Any], words: Words) -> list[Problem]:
     declared = [declaration["name"] for declaration in fields]
-    listed = f"Parameters: {', '.join(declared)}." if declared else "This workflow has no parameters."
+    names = f"{words.one.capitalize()}s: {', '.join(declared)}."
+    listed = names if declared else f"This {words.owner} has no {words.one}s."
     return [
         Problem(
             code="E603",
             path=member_path("", str(name)),
-            message=f"There is no parameter {shown_name(str(name))}.",
+            message=f"There is no {words.one} {shown_name(str(name))}.",
             hint=did_you_mean(str(name), declared) or listed,
         )
         for name in given
@@ -140,7 +156,7 @@ def _undeclared(fields: Fields, given: Mapping[str, Any]) -> list[Problem]:
     ]
 
 
-def _too_large(values: Mapping[str, Any]) -> list[Problem]:
+def _too_large(values: Mapping[str, Any], words: Words) -> list[Problem]:
     try:
         size = sum(len(f"{canonical(name)}:{canonical(value)},".encode()) for name, value in values.items()) + 1
     except NotStorable as error:  # a default from an older plan
@@ -151,7 +167,7 @@ def _too_large(values: Mapping[str, Any]) -> list[Problem]:
         Problem(
             code="E608",
             path=EVERYTHING,
-            message=f"The parameters are {-(-size // 1024):,} KiB; the limit is {MAX_BYTES // 1024:,} KiB.",
+            message=f"The {words.one}s are {-(-size // 1024):,} KiB; the limit is {MAX_BYTES // 1024:,} KiB.",
             hint="Put large data into a file and pass its name.",
         )
     ]

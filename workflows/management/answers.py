@@ -13,7 +13,7 @@ from workflows.management.parameters import given_parameters
 from workflows.management.targets import run_id, visit_number
 from workflows.operations.answering import Wish, answer
 from workflows.operations.people import shell_actor
-from workflows.operations.runs import signal
+from workflows.operations.signals import signal
 
 
 def add_answer(parser: argparse.ArgumentParser) -> None:
@@ -58,7 +58,7 @@ def carry_out_answer(options: dict[str, Any]) -> Answered:
 
 
 def carry_out_signal(options: dict[str, Any]) -> tuple[int, bool]:
-    """Send the signal; the run, and whether it is new. Raises what ``operations.runs.signal`` raises."""
+    """Send the signal; the run, and whether it is new. Raises what ``operations.signals.signal`` raises."""
     number = run_id(options["run"])
     actor = shell_actor(options["person"])
     payload = _payload(options["payload"])

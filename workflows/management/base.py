@@ -74,7 +74,7 @@ class Command(BaseCommand):
         else:
             self.stderr.write(f"error: {refusal.message}", self.style.ERROR)
             for problem in refusal.problems:
-                self.print_problem(problem)
+                self.print_problem(problem, refusal.data.get("file"))
             if refusal.hint and not refusal.problems:
                 self.stderr.write(f"hint: {refusal.hint}")
         return refusal.exit_code

@@ -10,12 +10,12 @@ from typing import Any
 from django.contrib.auth import get_user_model
 from django.utils import timezone
 
-from workflows.definitions.parameters import check_parameters
+from workflows.definitions.parameters import FIELD_WORDS, check_parameters
 from workflows.errors import Problem, Refusal
 from workflows.jsonvalue import check_storable
 from workflows.ledger.answering import Answered, Reply
 from workflows.ledger.answering import answer as store_answer
-from workflows.models import Interrupt, Run
+from workflows.models import Interrupt, Run, Vote
 from workflows.operations.people import Actor
 from workflows.statuses import InterruptKind, InterruptStatus
 
@@ -36,9 +36,10 @@ class Wish:
 def answer(run_id: int, visit: int | None, wish: Wish, *, actor: Actor) -> Answered:
     """Answer a question of a run; ``visit`` None takes its only open one.
 
-    1. The question is found, and the person may answer it: audience, ``not_by`` (superusers are not exempt).
-    2. Decision and fields are checked against the question; all problems are reported, and it stays open.
-    3. The answer is stored; the driver takes the run on from there.
+    1. The question is found, and something is said to it.
+    2. The person may answer it: audience, ``not_by`` (superusers are not exempt).
+    3. Decision and fields are checked against the question; all problems are reported, and it stays open.
+    4. The answer is stored; the driver takes the run on from there.
 
     Raises ``run.not_found``, ``interrupt.not_found``, ``interrupt.ambiguous``, ``interrupt.not_allowed``,
     ``interrupt.invalid``, and what ``ledger.answering.answer`` loses with.
@@ -47,6 +48,8 @@ def answer(run_id: int, visit: int | None, wish: Wish, *, actor: Actor) -> Answe
     if run is None:
         raise Refusal("run.not_found", run=run_id)
     question = find_question(run, visit)
+    refuse_when_nothing_is_said(question, wish)
+    refuse_when_others_have_answered(run, question, actor.name)
     refuse_unless_allowed(run, question, actor.name)
     decision, fields = checked(question, wish)
     return store_answer(
@@ -74,6 +77,9 @@ def find_question(run: Run, visit: int | None) -> Interrupt:
         return question
     opened = list(questions.filter(status=InterruptStatus.OPEN).order_by("visit")[:11])
     if not opened:
+        last = questions.filter(status=InterruptStatus.ANSWERED).order_by("answered_at").last()
+        if last is not None and not run.is_final:
+            raise answered_already(run, last)
         raise Refusal("interrupt.not_found", run=run.pk, interrupt="")
     if len(opened) > 1:
         choices = ", ".join(f"v{one.visit}" for one in opened[:10])
@@ -81,6 +87,27 @@ def find_question(run: Run, visit: int | None) -> Interrupt:
         raise Refusal("interrupt.ambiguous", run=run.pk, count=count, choices=choices)
     only: Interrupt = opened[0]
     return only
+
+
+def refuse_when_nothing_is_said(question: Interrupt, wish: Wish) -> None:
+    """Before anything about the person: who forgot the answer should hear that."""
+    if wish.decision is None and question.status == InterruptStatus.OPEN:
+        problems: list[Problem] = []
+        _decision(question, None, problems)
+        if problems:
+            raise Refusal("interrupt.invalid", count=len(problems), problems=tuple(problems))
+
+
+def refuse_when_others_have_answered(run: Run, question: Interrupt, person: str) -> None:
+    """Who was first matters more than who may. Whoever took part hears how from the ledger."""
+    took_part = Vote.objects.filter(run=run, visit=question.visit, attempt=question.attempt, voter=person)
+    if question.status == InterruptStatus.ANSWERED and not took_part.exists():
+        raise answered_already(run, question)
+
+
+def answered_already(run: Run, question: Interrupt) -> Refusal:
+    at = question.answered_at.isoformat("T", "seconds") if question.answered_at else ""
+    return Refusal("interrupt.answered", run=run.pk, interrupt=f"v{question.visit}", by=question.answered_by, at=at)
 
 
 def refuse_unless_allowed(run: Run, question: Interrupt, person: str) -> None:
@@ -96,7 +123,8 @@ def refuse_unless_allowed(run: Run, question: Interrupt, person: str) -> None:
         return
     asked = [*sorted(users), *(f"group {group}" for group in sorted(groups))]
     reason = f"it is for {', '.join(asked)}" if asked else "it is for nobody"
-    raise Refusal("interrupt.not_allowed", run=run.pk, interrupt=name, who=person, reason=reason)
+    advice = f"Whoever it is for answers with `--as {sorted(users)[0] if users else '…'}`." if asked else ""
+    raise Refusal("interrupt.not_allowed", run=run.pk, interrupt=name, who=person, reason=reason, advice=advice)
 
 
 def named(people: list[str], run: Run) -> set[str]:
@@ -114,7 +142,7 @@ def checked(question: Interrupt, wish: Wish) -> tuple[str, dict[str, Any]]:
     problems: list[Problem] = []
     decision = _decision(question, wish.decision, problems)
     form = json.loads(question.form)
-    result = check_parameters(form, wish.fields, from_text=wish.from_text)
+    result = check_parameters(form, wish.fields, from_text=wish.from_text, words=FIELD_WORDS)
     needs_form = decision != "rejected"
     problems += [problem for problem in result.problems if needs_form or problem.code != "E601"]
     problems += check_storable(wish.comment, "comment")
@@ -129,10 +157,10 @@ def checked(question: Interrupt, wish: Wish) -> tuple[str, dict[str, Any]]:
 def _decision(question: Interrupt, wanted: str | None, problems: list[Problem]) -> str:
     if question.kind == InterruptKind.APPROVAL:
         allowed = ["approved", "rejected"]
-        hint = "Approve or reject it."
+        hint = "`--approve` or `--reject` says it."
     else:
         allowed = [choice["name"] for choice in json.loads(question.choices)]
-        hint = f"Choices: {', '.join(allowed)}."
+        hint = f"Choose with `--choice {'|'.join(allowed)}`."
     if not allowed:
         if wanted is not None:
             message = "This question has no choices."

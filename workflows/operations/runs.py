@@ -15,7 +15,7 @@ from workflows.definitions.parameters import check_parameters, for_expressions
 from workflows.engine.consequences import cancel_child
 from workflows.errors import Problem, Refusal
 from workflows.expressions import BadExpression
-from workflows.jsonvalue import check_storable, store, text_of
+from workflows.jsonvalue import store, text_of
 from workflows.ledger import reopening
 from workflows.ledger.controlling import send
 from workflows.ledger.publishing import Concurrency, Publication, publish
@@ -168,24 +168,6 @@ def live_below(run_id: int) -> list[int]:
         level = list(children.values_list("pk", flat=True))
         found.extend(level)
     return found
-
-
-def signal(run_id: int, name: str, payload: Any, *, actor: Actor, request_id: str | None = None) -> bool:
-    """Send a signal to a run; it stays pending until a wait for it consumes it. True when that is new.
-
-    Raises ``run.not_found``, ``run.terminal``, ``control.conflict``, ``control.too_many``, ``input.invalid``.
-    """
-    problems = check_storable(payload, "payload")
-    if problems:
-        raise Refusal("input.invalid", reason=problems[0].message, problems=tuple(problems))
-    return send(
-        run_id=run_id,
-        kind=ControlKind.SIGNAL,
-        payload={"name": name, "payload": payload},
-        request_id=request_id or uuid.uuid4().hex,
-        sender=actor.recorded,
-        now=timezone.now(),
-    ).new
 
 
 def pause(run_id: int, *, actor: Actor, reason: str = "") -> bool:

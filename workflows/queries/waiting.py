@@ -6,8 +6,8 @@ import json
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from workflows.models import Event, Run, Slot
-from workflows.statuses import BLOCKING_CAUSES, LIVE_STATUSES, RunStatus, SlotKind, WaitsFor
+from workflows.models import Event, Run, Scope, Slot
+from workflows.statuses import BLOCKING_CAUSES, LIVE_STATUSES, RunStatus, ScopePhase, SlotKind, WaitsFor
 
 
 def told_reasons(run: Run) -> list[dict[str, Any]]:
@@ -78,6 +78,12 @@ def status_of_tree(root_id: int) -> str:
     if root_status == RunStatus.WAITING and found and found <= {RunStatus.BLOCKED, RunStatus.PAUSED}:
         return RunStatus.BLOCKED if RunStatus.BLOCKED in found else RunStatus.PAUSED
     return root_status
+
+
+def signals_awaited(run_id: int) -> dict[int, str]:
+    """The names of the signals that a run waits for at this moment, by the visit that waits."""
+    waiting = Scope.objects.filter(run_id=run_id, phase=ScopePhase.WAITING, waits_for=WaitsFor.SIGNAL)
+    return _signals(run_id, [visit for visit in waiting.values_list("visit", flat=True) if visit is not None])
 
 
 def held_by(run_id: int) -> dict[str, Any] | None:

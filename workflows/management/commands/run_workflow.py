@@ -11,7 +11,8 @@ from django.core.management.base import CommandParser
 from workflows.definitions.durations import parse_duration
 from workflows.errors import Refusal
 from workflows.management.base import Command as WaypostCommand
-from workflows.management.base import json_text, read_file
+from workflows.management.base import json_text
+from workflows.management.definitions import target_definition
 from workflows.management.exits import exit_code_of
 from workflows.management.parameters import given_parameters
 from workflows.management.places import StoredPlaces
@@ -19,13 +20,12 @@ from workflows.management.progress import PlainView, SilentView
 from workflows.management.questions import MOST_QUESTIONS
 from workflows.management.results import result_lines
 from workflows.management.stopping import Stopping
-from workflows.management.targets import is_file, run_id
+from workflows.management.targets import run_id
 from workflows.management.telling import Teller
 from workflows.operations.crew import drive_tree
 from workflows.operations.driving import Worker
 from workflows.operations.people import shell_actor
 from workflows.operations.runs import Start, start
-from workflows.operations.workflows import definition_of_file, named_definition
 from workflows.queries.questions import open_questions
 from workflows.queries.runs import find_run, run_document, run_result
 from workflows.queries.waiting import status_of_tree, tree_of
@@ -71,7 +71,7 @@ class Command(WaypostCommand):
 
     def begin(self, target: str, options: dict[str, Any]) -> int:
         given = given_parameters(options["params"], options["input"])
-        definition = definition_of_file(read_file(target)) if is_file(target) else named_definition(target)
+        definition = target_definition(target)
         started = start(
             Start(
                 definition=definition,

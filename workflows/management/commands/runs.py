@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from django.core.management.base import CommandParser
@@ -25,7 +25,7 @@ from workflows.queries.events import events_after
 from workflows.queries.history import state_at
 from workflows.queries.questions import questions_of
 from workflows.queries.runs import USUAL_LENGTH, RunFilter, run_document, run_list, run_result
-from workflows.queries.waiting import held_by, places_of
+from workflows.queries.waiting import held_by, places_of, signals_awaited
 from workflows.statuses import RunStatus
 
 #: How often `--follow` looks for new events, in seconds.
@@ -157,8 +157,9 @@ class Command(WaypostCommand):
         )
 
     def do_signal(self, **options: Any) -> int:
+        awaited = signals_awaited(run_id(options["run"]))
         number, is_new = answers.carry_out_signal(options)
-        words = "the signal was accepted" if is_new else "the signal was accepted before"
+        words = _kept(options["name"], awaited) if is_new else "the signal was accepted before"
         return self.done(options, {"run": number, "new": is_new}, words)
 
     def done(self, options: dict[str, Any], document: dict[str, Any], words: str, *, goes_on: bool = True) -> int:
@@ -200,6 +201,14 @@ class Command(WaypostCommand):
 
 def _beside(number: int) -> Beside:
     return Beside(questions=questions_of(number), held=held_by(number), slots=places_of(number))
+
+
+def _kept(name: str, awaited: Mapping[int, str]) -> str:
+    """What becomes of a signal, by what is waited for as it comes."""
+    if name in awaited.values():
+        return "the signal was accepted"
+    others = ", ".join(f'v{visit} waits for "{other}"' for visit, other in sorted(awaited.items()))
+    return f'the signal is kept: no step waits for "{name}" now' + (f"; {others}" if others else "")
 
 
 def _cancel(number: int, actor: Actor, reason: str) -> str:

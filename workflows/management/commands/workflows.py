@@ -10,18 +10,17 @@ from django.db import connection
 
 from workflows.definitions.graph import mermaid
 from workflows.definitions.plan import Plan, StepPlan
-from workflows.errors import ExitCode, Problem, Refusal
+from workflows.errors import ExitCode, Problem
 from workflows.management.base import Command as WaypostCommand
 from workflows.management.base import problem_lines, read_file
+from workflows.management.definitions import problems_are_in, target_definition
 from workflows.management.tables import table
-from workflows.management.targets import is_file
 from workflows.operations.library import LibraryFile, library_files
 from workflows.operations.people import shell_actor
 from workflows.operations.workflows import (
     Definition,
     check_files,
     definition_of_file,
-    named_definition,
     publish_file,
 )
 from workflows.queries.workflows import version_list, workflow_list
@@ -77,7 +76,7 @@ class Command(WaypostCommand):
         return ExitCode.SUCCEEDED
 
     def do_show(self, *, targets: list[str], as_json: bool, **options: Any) -> int:
-        definition = _definition(targets[0])
+        definition = target_definition(targets[0])
         versions = version_list(definition.plan.name)
         if as_json:
             self.print_json(
@@ -113,7 +112,8 @@ class Command(WaypostCommand):
         contents = [(target, read_file(target)) for target in targets]
         actor = shell_actor(person)
         for target, content in contents:  # all or none: a mistake in one file publishes no other
-            _checked(target, content)
+            with problems_are_in(target, is_one_of_many=True):
+                definition_of_file(content, private=False)
         published = []
         for target, content in contents:
             definition, stored = publish_file(content, created_by=actor.name)
@@ -145,7 +145,7 @@ class Command(WaypostCommand):
         return ExitCode.SUCCEEDED
 
     def do_graph(self, *, targets: list[str], as_json: bool, **options: Any) -> int:
-        definition = _definition(targets[0])
+        definition = target_definition(targets[0])
         picture = mermaid(definition.plan)
         if as_json:
             self.print_json({"name": definition.plan.name, "hash": definition.hash, "mermaid": picture})
@@ -159,18 +159,6 @@ def _unpublished(rows: list[dict[str, Any]]) -> list[LibraryFile]:
     published = {row["name"] for row in rows}
     files = library_files() if connection.vendor == "sqlite" else {}
     return [file for name, file in files.items() if name not in published]
-
-
-def _definition(target: str) -> Definition:
-    return definition_of_file(read_file(target)) if is_file(target) else named_definition(target)
-
-
-def _checked(target: str, content: bytes) -> None:
-    try:
-        definition_of_file(content, private=False)
-    except Refusal as refusal:
-        refusal.message = f"{target}: {refusal.message}"
-        raise
 
 
 def _verdict(file: str, problems: tuple[Problem, ...]) -> Iterator[str]:
