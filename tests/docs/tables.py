@@ -13,7 +13,7 @@ from typing import Any
 
 from django.core.management import load_command_class
 
-from tests.docs import samples
+from tests.docs import promises, samples
 from tests.processes import PROJECT
 from workflows.definitions.kind_table import COMMON_KEYS, EFFECT_KEYS, KINDS, KeyRule
 from workflows.definitions.schema import workflow_schema
@@ -247,6 +247,7 @@ TABLES: dict[str, Callable[[str], str]] = {
     "kinds": lambda _: kinds(),
     "keys": keys,
     "command": command,
+    "promises": lambda group: table(["number", "promise", "tests"], promises.rows(group)),
 }
 
 

@@ -9,7 +9,7 @@ import pytest
 from django.apps import apps
 from django.core.management import load_command_class
 
-from tests.docs import samples
+from tests.docs import promises, samples
 from tests.docs.blocks import PAGES
 from tests.docs.tables import COMMANDS, MARK, PARTS, actions_of, made
 from tests.processes import PROJECT
@@ -36,6 +36,22 @@ def test_every_command_and_every_kind_has_its_table() -> None:
         actions = actions_of(load_command_class("workflows", name).create_parser("manage.py", name))
         wanted |= {f"command {name} {action}" for action in actions} or {f"command {name}"}
     assert wanted - set(marks()) == set()
+
+
+def test_every_promise_is_on_its_page_and_has_a_test_that_names_it() -> None:
+    assert {f"promises {group}" for group in promises.groups()} - set(marks()) == set()
+    listed = {number for group in promises.groups().values() for number in group}
+    assert listed ^ set(promises.tests_by_promise()) == set()
+
+
+def test_numbers_of_promises_are_read_as_people_write_them() -> None:
+    text = "The gates (ADM 1–3, 7; SET.2, SET.4), CHD.2 and after SIGKILL: MIG.1."
+    assert list(promises.numbers_in(text)) == [
+        *("ADM.1", "ADM.2", "ADM.3", "ADM.7"),
+        *("SET.2", "SET.4"),
+        "CHD.2",
+        "MIG.1",
+    ]
 
 
 def test_every_problem_is_in_a_table_with_a_sample() -> None:
