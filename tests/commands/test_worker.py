@@ -96,7 +96,10 @@ def test_a_worker_that_is_told_to_stop_hands_its_run_back(tmp_path: Path, proces
     (tmp_path / "log.go").touch()
     _, err = worker.communicate(timeout=TIMEOUT_S)
     assert worker.returncode == 0
-    assert err == "Handing runs back. Once more ends what runs, a third time ends this command.\n"
+    assert err == (
+        "Handing runs back. What runs may finish within 10 s; a write that is ended then has to be reconciled. "
+        "Once more ends what runs now, a third time ends this command.\n"
+    )
     assert Lease.objects.get().expires_ms == 0
     assert manage("run_worker", "--burst", "--quiet").code == 0
     assert (tmp_path / "log").read_text() == "begun\n"

@@ -12,6 +12,7 @@ from workflows.management.questions import history_lines
 from workflows.management.results import result_lines
 from workflows.management.tables import table
 from workflows.management.wording import duration, one_line, seconds_between
+from workflows.queries.waiting import Driven
 from workflows.statuses import InterruptStatus, SlotKind
 
 #: Child runs that are named.
@@ -39,11 +40,12 @@ def _told(row: dict[str, Any]) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Beside:
-    """What is told of a run beside its document: all its questions with their votes, who holds it, its slots."""
+    """What is told of a run beside its document: all its questions with their votes, who holds it, its slots, who drives it."""
 
     questions: list[dict[str, Any]] = field(default_factory=list)
     held: dict[str, Any] | None = None
     slots: list[dict[str, Any]] = field(default_factory=list)
+    driven: Driven | None = None
 
 
 def described(document: dict[str, Any], beside: Beside | None = None) -> Iterator[str]:
@@ -62,7 +64,7 @@ def described(document: dict[str, Any], beside: Beside | None = None) -> Iterato
     yield from _holds(beside)
     yield from _children(document.get("children", ()))
     opened = [question for question in beside.questions if question["status"] == InterruptStatus.OPEN]
-    yield from result_lines(document, quiet=False, questions=(opened, len(opened)))
+    yield from result_lines(document, quiet=False, questions=(opened, len(opened)), driven=beside.driven)
 
 
 def _holds(beside: Beside) -> Iterator[str]:

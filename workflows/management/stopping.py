@@ -12,13 +12,24 @@ from contextlib import AbstractContextManager
 from types import FrameType, TracebackType
 from typing import Any
 
+from workflows.conf import conf
+
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
+
+
+def goodbye_rules() -> str:
+    """What becomes of running steps, and what further signals do."""
+    grace = f"{conf().shutdown_grace_ms / 1000:g} s"
+    return (
+        f"What runs may finish within {grace}; a write that is ended then has to be reconciled. "
+        "Once more ends what runs now, a third time ends this command."
+    )
 
 
 class Stopping(AbstractContextManager["Stopping"]):
     """While entered, signals are counted instead of ending the process.
 
-    ``on_first`` is told of the first one; the second calls ``end_effects`` from a thread of its own, since a signal
+    ``on_first`` is told of the first one, or that the time is over; the second signal calls ``end_effects`` from a thread of its own, since a signal
     handler must not wait for a lock; the third ends the process at once. ``deadline_s`` stops too, after so many
     seconds.
     """
@@ -27,6 +38,7 @@ class Stopping(AbstractContextManager["Stopping"]):
         self.end_effects: Callable[[], None] = lambda: None
         self.signals = 0
         self._on_first = on_first
+        self._has_told = False
         self._deadline = None if deadline_s is None else time.monotonic() + deadline_s
         self._former: dict[int, Any] = {}
         self._wakeup, self._alarm = -1, -1
@@ -46,6 +58,9 @@ class Stopping(AbstractContextManager["Stopping"]):
         os.close(self._alarm)
 
     def is_stopping(self) -> bool:
+        if self.is_out_of_time and not self.signals and not self._has_told:
+            self._has_told = True
+            self._on_first()
         return self.signals > 0 or self.is_out_of_time
 
     @property

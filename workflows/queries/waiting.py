@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
-from workflows.models import Event, Run, Scope, Slot
+from workflows.models import Event, Lease, Run, Scope, Slot
 from workflows.statuses import BLOCKING_CAUSES, LIVE_STATUSES, RunStatus, ScopePhase, SlotKind, WaitsFor
 
 
@@ -84,6 +85,25 @@ def signals_awaited(run_id: int) -> dict[int, str]:
     """The names of the signals that a run waits for at this moment, by the visit that waits."""
     waiting = Scope.objects.filter(run_id=run_id, phase=ScopePhase.WAITING, waits_for=WaitsFor.SIGNAL)
     return _signals(run_id, [visit for visit in waiting.values_list("visit", flat=True) if visit is not None])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Driven:
+    """Who drives a run until when. Nobody: ``worker`` None; then ``was_handed_back`` unless its worker died."""
+
+    worker: str | None
+    until_ms: int
+    was_handed_back: bool
+
+
+def driven_by(run_id: int) -> Driven:
+    lease = Lease.objects.filter(run_id=run_id).first()
+    if lease is None:
+        return Driven(worker=None, until_ms=0, was_handed_back=True)
+    is_live = Lease.objects.is_live(run_id)
+    return Driven(
+        worker=lease.owner if is_live else None, until_ms=lease.expires_ms, was_handed_back=lease.expires_ms == 0
+    )
 
 
 def held_by(run_id: int) -> dict[str, Any] | None:

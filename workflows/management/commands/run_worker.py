@@ -11,7 +11,7 @@ from workflows.errors import ExitCode
 from workflows.management.base import Command as WaypostCommand
 from workflows.management.places import StoredPlaces
 from workflows.management.progress import PlainView, SilentView, WorkerView
-from workflows.management.stopping import Stopping
+from workflows.management.stopping import Stopping, goodbye_rules
 from workflows.management.wording import counted
 from workflows.operations.crew import Crew
 from workflows.operations.driving import Worker, worker_name
@@ -33,7 +33,7 @@ class Command(WaypostCommand):
     def perform(self, **options: Any) -> int:
         view = self.view(options)
         name = worker_name()
-        goodbye = "Handing runs back. Once more ends what runs, a third time ends this command."
+        goodbye = f"Handing runs back. {goodbye_rules()}"
         with Stopping(on_first=lambda: view.notice(goodbye)) as stopping:
             worker = Worker(stopping=stopping.is_stopping, pause=stopping.pause, observer=view)
             stopping.end_effects = worker.stop_effects

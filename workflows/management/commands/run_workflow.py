@@ -19,7 +19,7 @@ from workflows.management.places import StoredPlaces
 from workflows.management.progress import PlainView, SilentView
 from workflows.management.questions import MOST_QUESTIONS
 from workflows.management.results import result_lines
-from workflows.management.stopping import Stopping
+from workflows.management.stopping import Stopping, goodbye_rules
 from workflows.management.targets import run_id
 from workflows.management.telling import Teller
 from workflows.operations.crew import drive_tree
@@ -28,7 +28,7 @@ from workflows.operations.people import shell_actor
 from workflows.operations.runs import Start, start
 from workflows.queries.questions import open_questions
 from workflows.queries.runs import find_run, run_document, run_result
-from workflows.queries.waiting import status_of_tree, tree_of
+from workflows.queries.waiting import driven_by, status_of_tree, tree_of
 
 
 class Command(WaypostCommand):
@@ -110,10 +110,7 @@ class Command(WaypostCommand):
             self.write_now(f"run {number}: {run.workflow.name}" + (f" ({run.title})" if run.title else ""))
         view = self.view(is_silent, number)
         teller = Teller(view, number)
-        goodbye = (
-            f"Handing run {number} back; `run_workflow {number}` goes on with it. "
-            "Once more ends what runs, a third time ends this command."
-        )
+        goodbye = f"Handing run {number} back; `run_workflow {number}` goes on with it. {goodbye_rules()}"
         with Stopping(on_first=lambda: view.notice(goodbye), deadline_s=options["timeout"]) as stopping:
 
             def pause(seconds: float) -> None:
@@ -149,7 +146,8 @@ class Command(WaypostCommand):
             self.write_now(json_text(run_document(number)))
             return
         questions = open_questions(tree_of(number), limit=MOST_QUESTIONS)
-        for line in result_lines(run_result(number), quiet=options["quiet"], questions=questions):
+        driven, result = driven_by(number), run_result(number)
+        for line in result_lines(result, quiet=options["quiet"], questions=questions, driven=driven):
             self.write_now(line)
 
 

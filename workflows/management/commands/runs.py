@@ -25,7 +25,7 @@ from workflows.queries.events import events_after
 from workflows.queries.history import state_at
 from workflows.queries.questions import questions_of
 from workflows.queries.runs import USUAL_LENGTH, RunFilter, run_document, run_list, run_result
-from workflows.queries.waiting import held_by, places_of, signals_awaited
+from workflows.queries.waiting import driven_by, held_by, places_of, signals_awaited
 from workflows.statuses import RunStatus
 
 #: How often `--follow` looks for new events, in seconds.
@@ -200,7 +200,9 @@ class Command(WaypostCommand):
 
 
 def _beside(number: int) -> Beside:
-    return Beside(questions=questions_of(number), held=held_by(number), slots=places_of(number))
+    return Beside(
+        questions=questions_of(number), held=held_by(number), slots=places_of(number), driven=driven_by(number)
+    )
 
 
 def _kept(name: str, awaited: Mapping[int, str]) -> str:
