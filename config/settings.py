@@ -4,16 +4,15 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import environ
-
 from config import databases
+from config.environment import Environment
 from workflows.stores import files
 
 BASE_DIR = Path(__file__).resolve().parent.parent
-env = environ.FileAwareEnv()
+env = Environment()
 
 #: ``web`` waits shortly for database locks, ``command`` (commands and workers) waits long.
-WAYPOST_PROCESS = env.str("WAYPOST_PROCESS", default="command")
+WAYPOST_PROCESS = env.choice("WAYPOST_PROCESS", ("web", "command"), default="command")
 #: Directory of the embedded database, the secret key and the workspaces; private to its owner.
 WAYPOST_VAR = Path(env.str("WAYPOST_VAR", default=str(BASE_DIR / "var"))).absolute()
 
@@ -29,7 +28,7 @@ if WAYPOST_USES_EMBEDDED_DATABASE:
     files.prepare_private_file(WAYPOST_EMBEDDED_DATABASE)
     _database = {"ENGINE": databases.SQLITE, "NAME": str(WAYPOST_EMBEDDED_DATABASE)}
 else:
-    _database = env.db_url("DATABASE_URL")
+    _database = env.database("DATABASE_URL")
 
 DATABASES = {
     "default": databases.configure(_database, process=WAYPOST_PROCESS, journal_mode=WAYPOST_SQLITE_JOURNAL_MODE)
@@ -91,7 +90,7 @@ AUTH_PASSWORD_VALIDATORS = [
 LANGUAGE_CODE = "en"
 USE_I18N = True
 USE_TZ = True
-TIME_ZONE = env.str("TIME_ZONE", default="UTC")
+TIME_ZONE = env.time_zone("TIME_ZONE", default="UTC")
 
 # ---- workflows -------------------------------------------------------------------------------------------------------
 

@@ -179,7 +179,12 @@ REFUSALS: dict[str, RefusalRule] = {
     ),
     "store.contended": RefusalRule("The database is busy: {detail}.", "Try again in a moment.", 503, ExitCode.HELD),
     "store.unavailable": RefusalRule("The database cannot be used: {detail}.", "{advice}", 503, ExitCode.HELD),
-    "user.not_found": RefusalRule("There is no active user {user}.", "", 404, ExitCode.USAGE),
+    "user.not_found": RefusalRule(
+        "There is no active user {user}.",
+        "{advice}",
+        404,
+        ExitCode.USAGE,
+    ),
     "workflow.not_found": RefusalRule("There is no workflow {name}.", "{suggestion}", 404, ExitCode.USAGE),
 }
 

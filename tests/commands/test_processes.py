@@ -15,6 +15,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from django.db import connection
 
 from tests.commands.support import workflow_file
 from tests.processes import PROJECT, TIMEOUT_S, Processes, environment
@@ -81,7 +82,10 @@ def test_the_first_signal_lets_the_step_finish_and_hands_the_run_back(
         "What runs may finish within 10 s; a write that is ended then has to be reconciled. "
         "Once more ends what runs now, a third time ends this command.\n"
     )
-    assert out.splitlines()[-2:] == [f"run {run.pk} is handed back: nobody drives it", f"  `run_workflow {run.pk}` goes on with it."]
+    assert out.splitlines()[-2:] == [
+        f"run {run.pk} is handed back: nobody drives it",
+        f"  `run_workflow {run.pk}` goes on with it.",
+    ]
     assert [(row.visit, row.status) for row in Attempt.objects.all()] == [(1, "succeeded")]
     assert Lease.objects.get().expires_ms == 0
     on = processes.manage("run_workflow", str(run.pk), "--quiet")
@@ -298,7 +302,9 @@ def test_a_read_only_database_is_a_clear_error(processes: Processes, tmp_path: P
     (var / "waypost.sqlite3").chmod(stat.S_IRUSR)
     ended = processes.manage("run_workflow", file, env=env)
     assert ended.returncode == 75
-    assert ended.stderr.startswith("error: The database cannot be used: the file is read-only.\n")
+    assert ended.stderr.startswith(
+        f"error: The database cannot be used: the file is read-only ({var}/waypost.sqlite3).\n"
+    )
 
 
 @pytest.mark.store("sqlite")
@@ -311,9 +317,36 @@ def test_a_damaged_database_is_a_clear_error(processes: Processes, tmp_path: Pat
     )
     assert ended.returncode == 75
     assert ended.stderr.splitlines() == [
-        "error: The database cannot be used: the file is not an SQLite database.",
+        f"error: The database cannot be used: the file is not an SQLite database ({var}/waypost.sqlite3).",
         "hint: Restore it from a backup, or move it away to start with an empty one.",
     ]
+
+
+@pytest.mark.store("sqlite")
+def test_a_directory_that_cannot_be_made_is_named(processes: Processes, tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    ended = processes.manage("runs", "list", env={"WAYPOST_VAR": str(tmp_path / "file" / "var"), "DATABASE_URL": ""})
+    assert (ended.returncode, ended.stderr.splitlines()) == (
+        75,
+        [
+            f"error: The database cannot be used: the file cannot be opened ({tmp_path}/file/var/waypost.sqlite3).",
+            "hint: Check that its directory exists and that this user may write there.",
+        ],
+    )
+
+
+@pytest.mark.store("postgresql")
+def test_a_database_that_the_server_lacks_is_named(processes: Processes) -> None:
+    address = environment()["DATABASE_URL"]
+    name = connection.settings_dict["NAME"]
+    ended = processes.manage("runs", "list", env={"DATABASE_URL": address.replace(f"/{name}", "/not_there")})
+    assert (ended.returncode, ended.stderr.splitlines()) == (
+        75,
+        [
+            'error: The database cannot be used: the server has no database "not_there".',
+            "hint: Create it (`createdb not_there` on the server), or correct DATABASE_URL.",
+        ],
+    )
 
 
 @pytest.mark.store("sqlite")

@@ -234,7 +234,10 @@ def test_max_steps_hands_the_run_back_and_its_number_goes_on(tmp_path: Path) -> 
     first = manage("run_workflow", file, "--max-steps", "1")
     run = Run.objects.get()
     assert first.code == 6
-    assert first.lines[-2:] == [f"run {run.pk} is handed back: nobody drives it", f"  `run_workflow {run.pk}` goes on with it."]
+    assert first.lines[-2:] == [
+        f"run {run.pk} is handed back: nobody drives it",
+        f"  `run_workflow {run.pk}` goes on with it.",
+    ]
     assert Lease.objects.get(run=run).expires_ms == 0
     second = manage("run_workflow", str(run.pk), "--max-steps", "1", "--json")
     assert (second.code, len(second.json["visits"])) == (6, 2)
@@ -303,13 +306,20 @@ def test_who_starts_a_run_is_an_active_user(greet: str, store: str) -> None:
     assert manage("run_workflow", greet, "--as", "alice").code == 0
     assert Run.objects.get().started_by == "alice"
     refused = manage("run_workflow", greet, "--as", "gone")
-    assert (refused.code, refused.err) == (2, "error: There is no active user gone.\n")
+    assert (refused.code, refused.err) == (
+        2,
+        "error: There is no active user gone.\nhint: There is one of this name that was made inactive.\n",
+    )
     unknown = manage("run_workflow", greet, "--as", "bob")
     if store == "sqlite":
         assert unknown.code == 0
         assert not users.get(username="bob").has_usable_password()
     else:
-        assert (unknown.code, unknown.err) == (2, "error: There is no active user bob.\n")
+        assert (unknown.code, unknown.err) == (
+            2,
+            "error: There is no active user bob.\n"
+            "hint: `python manage.py createsuperuser --username bob` makes one; see docs/people.md.\n",
+        )
 
 
 def test_without_a_person_the_user_of_the_shell_starts_the_run(greet: str) -> None:

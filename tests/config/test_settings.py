@@ -121,4 +121,50 @@ def test_every_variable_is_documented() -> None:
     source = (PROJECT / "config" / "settings.py").read_text()
     read = set(re.findall(r'env\.\w+\(\s*"([A-Z_]+)"', source))
     documented = set(re.findall(r"^\| `([A-Z_]+)(?:<NAME>)?` \|", (PROJECT / "docs" / "settings.md").read_text(), re.M))
-    assert read | {"WAYPOST_SECRET_"} == documented
+    assert read | {"WAYPOST_SECRET_", "SSL_CERT_FILE", "SSL_CERT_DIR"} == documented
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "message"),
+    [
+        ("WAYPOST_LEASE_TTL_MS", "abc", 'WAYPOST_LEASE_TTL_MS must be a whole number, but it is "abc".'),
+        (
+            "DATABASE_URL",
+            "mysql://me:secret@db/x",
+            'DATABASE_URL must begin with postgres:// or sqlite:///, but it begins with "mysql". '
+            "Waypost runs on PostgreSQL and SQLite.",
+        ),
+        ("WAYPOST_PROCESS", "x", 'WAYPOST_PROCESS must be one of web, command, but it is "x".'),
+        ("TIME_ZONE", "Mars", 'TIME_ZONE must be a time zone such as Europe/Vienna, but it is "Mars".'),
+    ],
+)
+def test_a_setting_that_cannot_be_read_is_told_in_two_lines(
+    tmp_path: Path, name: str, value: str, message: str
+) -> None:
+    done = manage_py([], WAYPOST_VAR=str(tmp_path), **{name: value})
+    assert (done.returncode, done.stderr.splitlines()) == (
+        2,
+        [f"error: The settings cannot be used: {message}", "hint: docs/settings.md lists every variable."],
+    )
+
+
+def test_a_python_without_django_is_told_in_two_lines() -> None:
+    done = manage_py(["-S", "-I"])
+    assert (done.returncode, done.stderr.splitlines()) == (
+        2,
+        [
+            f"error: Django is not installed for this Python ({sys.executable}).",
+            "hint: Run `python3 -m venv .venv && .venv/bin/pip install -e .`, then use `.venv/bin/python manage.py`.",
+        ],
+    )
+
+
+def manage_py(options: list[str], **environment: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, *options, str(PROJECT / "manage.py"), "runs", "list"],
+        capture_output=True,
+        text=True,
+        env=environment,
+        check=False,
+        timeout=60,
+    )

@@ -15,6 +15,7 @@ from django.core.management.base import BaseCommand, CommandParser
 
 from workflows.errors import ExitCode, Problem, Refusal
 from workflows.stores.bootstrap import ensure_schema
+from workflows.stores.explaining import explained
 from workflows.stores.failures import classify
 
 STANDARD_INPUT = "-"
@@ -54,12 +55,12 @@ class Command(BaseCommand):
                 ensure_schema()
             return self.perform(**options)
         except Refusal as refusal:
-            return self.refused(refusal, as_json=bool(options.get("as_json")))
+            return self.refused(explained(refusal), as_json=bool(options.get("as_json")))
         except django.db.Error as error:
             refusal_of_store = classify(error).as_refusal()
             if refusal_of_store is None:
                 raise
-            return self.refused(refusal_of_store, as_json=bool(options.get("as_json")))
+            return self.refused(explained(refusal_of_store), as_json=bool(options.get("as_json")))
         except KeyboardInterrupt:
             self.stderr.write("Stopped.")
             return 130

@@ -40,7 +40,8 @@ def _told(row: dict[str, Any]) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Beside:
-    """What is told of a run beside its document: all its questions with their votes, who holds it, its slots, who drives it."""
+    """What is told of a run beside its document: all its questions with their votes, who holds it and who drives it,
+    its slots."""
 
     questions: list[dict[str, Any]] = field(default_factory=list)
     held: dict[str, Any] | None = None

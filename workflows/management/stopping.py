@@ -29,9 +29,9 @@ def goodbye_rules() -> str:
 class Stopping(AbstractContextManager["Stopping"]):
     """While entered, signals are counted instead of ending the process.
 
-    ``on_first`` is told of the first one, or that the time is over; the second signal calls ``end_effects`` from a thread of its own, since a signal
-    handler must not wait for a lock; the third ends the process at once. ``deadline_s`` stops too, after so many
-    seconds.
+    ``on_first`` is told of the first one, or that the time is over; the second signal calls ``end_effects`` from a
+    thread of its own, since a signal handler must not wait for a lock; the third ends the process at once.
+    ``deadline_s`` stops too, after so many seconds.
     """
 
     def __init__(self, *, on_first: Callable[[], None], deadline_s: float | None = None) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import getpass
+import shlex
 from dataclasses import dataclass
 
 from django.contrib.auth import get_user_model
@@ -37,8 +38,11 @@ def _require_user(name: str) -> None:
     user = users.filter(username=name).first()
     if user is None and connection.vendor == "sqlite" and _is_username(name):
         user = users.create_user(username=name)
-    if user is None or not user.is_active:
-        raise Refusal("user.not_found", user=name)
+    if user is None:
+        advice = f"`python manage.py createsuperuser --username {shlex.quote(name)}` makes one; see docs/people.md."
+        raise Refusal("user.not_found", user=name, advice=advice if _is_username(name) else "")
+    if not user.is_active:
+        raise Refusal("user.not_found", user=name, advice="There is one of this name that was made inactive.")
 
 
 def _is_username(name: str) -> bool:
