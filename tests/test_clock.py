@@ -1,4 +1,4 @@
-"""The database clock: one function, integer milliseconds, the same on both databases (DESIGN §4.1)."""
+"""The database clock: one function, integer milliseconds, the same on both databases (docs/architecture.md)."""
 
 from __future__ import annotations
 

@@ -203,7 +203,7 @@ def unequal(end: Mapping[str, Any], reference: Mapping[str, Any]) -> Iterator[st
 
 
 def miscounted(reference: Reference, found: Mapping[str, Any], log: EffectLog) -> Iterator[str]:
-    """Effects that began more or less often than promised (the counts of BEHAVIOURS KILL).
+    """Effects that began more or less often than promised (the counts of promise KILL).
 
     A settled effect never begins again; an open one begins as often as its access and its log allow; the others begin
     as often as in the undisturbed run.
@@ -223,7 +223,7 @@ def miscounted(reference: Reference, found: Mapping[str, Any], log: EffectLog) -
             yield f"the effect {key} is a write and was done {len(log.done[key])} times"
 
 
-#: What BEHAVIOURS KILL says of an open attempt: how often its effect had begun when its driver was killed.
+#: What promise KILL says of an open attempt: how often its effect had begun when its driver was killed.
 _BEGAN = {"admitted": 0, "began": 1, "done": 1}
 
 

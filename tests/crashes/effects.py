@@ -1,4 +1,4 @@
-"""Effects with a log of their own: which began, which did their work, and with what result (BEHAVIOURS KILL)."""
+"""Effects with a log of their own: which began, which did their work, and with what result (promise KILL)."""
 
 from __future__ import annotations
 

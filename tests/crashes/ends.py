@@ -56,7 +56,7 @@ def open_attempts(run_id: int, plan: Plan, log: EffectLog) -> dict[str, dict[str
     """The attempts whose end nobody has settled, by the key of their effect.
 
     ``phase``: how far the effect's own log shows it, *admitted*, *began* or *done*. ``repeats``: the plan allows to
-    dispatch it again. ``more``: how often the effect shall still begin (BEHAVIOURS KILL).
+    dispatch it again. ``more``: how often the effect shall still begin (promise KILL).
     """
     found: dict[str, dict[str, Any]] = {}
     for visit in Visit.objects.filter(run_id=run_id, status=VisitStatus.OPEN):

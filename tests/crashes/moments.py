@@ -36,7 +36,7 @@ class Point:
 
     @property
     def window(self) -> str:
-        """The crash window as BEHAVIOURS KILL names it: before, inside or after something."""
+        """The crash window as promise KILL names it: before, inside or after something."""
         if self.subject.startswith("the effect "):
             where = {"before": "before", "after": "after"}.get(self.place, "during")
             return f"{where} the effect"

@@ -1,4 +1,4 @@
-"""Child runs: published with the admission, once per attempt; their end wakes the parent (BEHAVIOURS CHD, PUB.9)."""
+"""Child runs: published with the admission, once per attempt; their end wakes the parent (promises CHD, PUB.9)."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def test_a_child_is_published_with_the_attempt_that_waits_for_it() -> None:
 
 
 def test_a_waiting_parent_holds_no_lease_and_no_worker() -> None:
-    """CHD, DESIGN §5"""
+    """CHD, docs/architecture.md"""
     player, _ = parked_parent()
     assert Lease.objects.get(run_id=player.run_id).expires_ms == 0
     assert player.run.status == "waiting"
@@ -370,7 +370,7 @@ def test_child_runs_nest_eight_deep_and_no_deeper() -> None:
 
 
 def test_a_map_over_a_child_workflow_spreads_its_items_over_workers(tmp_path: Path) -> None:
-    """CHD, DESIGN §5 Scale-out"""
+    """CHD, docs/architecture.md, Scale-out"""
     text = workflow(
         """
   - id: each

@@ -1,4 +1,4 @@
-"""The ways a run ends (DESIGN 4.4.7; FORMAT Failure; BEHAVIOURS CTL 3)."""
+"""The ways a run ends (docs/architecture.md; docs/format.md, Failure; promise CTL 3)."""
 
 from __future__ import annotations
 
@@ -103,7 +103,6 @@ finally: [{ id: tell, kind: shell, run: y, env: { S: "${ run.status }", E: "${ r
 
 
 def test_the_status_is_running_while_closing_steps_run() -> None:
-    """DESIGN 4.4.7"""
     run_id = publish_run(work(after=FINALLY))
     hand = Hand(run_id)
     hand.step()

@@ -1,4 +1,4 @@
-"""The driver with real threads and a real pool (BEHAVIOURS LEASE 7, 9; SET 2, 4; CTL 3, 4; ADM 8; PLAN 2)."""
+"""The driver with real threads and a real pool (promise LEASE 7, 9; SET 2, 4; CTL 3, 4; ADM 8; PLAN 2)."""
 
 from __future__ import annotations
 

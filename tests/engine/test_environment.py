@@ -1,4 +1,4 @@
-"""What an expression sees: of its own scope, and read-only of those around it up to a block (FORMAT 2.5, §3)."""
+"""What an expression sees: of its own scope, and read-only of those around it up to a block (docs/format.md)."""
 
 from __future__ import annotations
 

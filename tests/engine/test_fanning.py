@@ -1,4 +1,4 @@
-"""Fanning out: lists, keys, places, bodies, nesting (FORMAT §3 Fan-out, DESIGN §5 Maps)."""
+"""Fanning out: lists, keys, places, bodies, nesting (docs/format.md, Fan-out, docs/architecture.md, Maps)."""
 
 from __future__ import annotations
 

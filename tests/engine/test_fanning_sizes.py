@@ -1,4 +1,4 @@
-"""Large fan-outs: correct, linear, and with nothing kept in memory that has ended (DESIGN §5)."""
+"""Large fan-outs: correct, linear, and with nothing kept in memory that has ended (docs/architecture.md)."""
 
 from __future__ import annotations
 

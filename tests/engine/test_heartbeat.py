@@ -1,4 +1,4 @@
-"""The heartbeat renews leases and gives them up in time (BEHAVIOURS LEASE 5, 7, 8)."""
+"""The heartbeat renews leases and gives them up in time (promise LEASE 5, 7, 8)."""
 
 from __future__ import annotations
 

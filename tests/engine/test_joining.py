@@ -1,4 +1,4 @@
-"""Joins: when a fan-out is over, and with which outcome, items and counts (FORMAT §3 Fan-out)."""
+"""Joins: when a fan-out is over, and with which outcome, items and counts (docs/format.md, Fan-out)."""
 
 from __future__ import annotations
 

@@ -125,7 +125,7 @@ def test_never_more_attempts_than_the_limit_run_at_once(tmp_path: Path) -> None:
 
 
 def test_a_driver_waits_for_no_poll_when_its_own_run_frees_a_place(tmp_path: Path) -> None:
-    """DESIGN §5: told at once by the process that accepted it."""
+    """docs/architecture.md: told at once by the process that accepted it."""
     run_id = publish_run(mapped(8, max=1))
     began = datetime.now(UTC)
     with driver_with(kinds_with(work=ok()), workspaces=tmp_path, poll_ms=20_000) as driver:
@@ -340,7 +340,7 @@ def test_a_dead_holder_keeps_its_place_until_somebody_drives_it_on() -> None:
 
 
 def test_waiting_for_a_place_is_no_part_of_the_timeout_of_a_step() -> None:
-    """FORMAT §3 Timeouts"""
+    """docs/format.md, Timeouts"""
     first, second = at_work(limited()), Player(publish_run(limited(more=", timeout: 1s")))
     second.step()
     assert second.run.wake_at_ms is None

@@ -1,4 +1,4 @@
-"""A driver's facts: read once, kept up with every commit, equal to what another driver would read (DESIGN §5)."""
+"""A driver's facts: read once, kept up with every commit, equal to what another driver would read (docs/architecture.md)."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def test_memory_after_every_commit_equals_what_is_read_from_the_rows() -> None:
 
 
 def test_a_takeover_reads_the_same_number_of_rows_whatever_the_history() -> None:
-    """DESIGN 5: nothing reads O(history)."""
+    """docs/architecture.md: nothing reads O(history)."""
     run_id = publish_run(TEXT)
     hand = Hand(run_id)
     hand.step()
@@ -71,7 +71,6 @@ def test_a_takeover_reads_the_same_number_of_rows_whatever_the_history() -> None
 
 
 def test_a_rolled_back_decision_leaves_memory_as_it_was() -> None:
-    """DESIGN 5"""
     run_id = publish_run(TEXT)
     hand = Hand(run_id)
     hand.step()

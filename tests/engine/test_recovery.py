@@ -1,4 +1,4 @@
-"""What becomes of an attempt whose owner is gone (BEHAVIOURS ADM 5, 6, 10; PLAN 4)."""
+"""What becomes of an attempt whose owner is gone (promise ADM 5, 6, 10; PLAN 4)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Late results of displaced owners, and runs whose drivers keep dying (BEHAVIOURS ADM 8; SET 1, 2, 4)."""
+"""Late results of displaced owners, and runs whose drivers keep dying (promise ADM 8; SET 1, 2, 4)."""
 
 from __future__ import annotations
 

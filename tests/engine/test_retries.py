@@ -1,4 +1,4 @@
-"""Retry arithmetic as tables (FORMAT Retry; BEHAVIOURS ADM 7)."""
+"""Retry arithmetic as tables (docs/format.md, Retry; promise ADM 7)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Admission, visits, refusals and retries (BEHAVIOURS ADM 1–4, 7)."""
+"""Admission, visits, refusals and retries (promise ADM 1–4, 7)."""
 
 from __future__ import annotations
 
@@ -252,7 +252,6 @@ def test_a_failed_outcome_is_a_stored_result_and_not_a_reason_to_run_again() -> 
 
 
 def test_a_decision_is_a_function_of_its_facts_and_changes_none_of_them() -> None:
-    """DESIGN 5"""
     run_id = publish_run(EXHAUSTED)
     hand = Hand(run_id)
     hand.step()
@@ -273,7 +272,6 @@ def test_a_decision_is_a_function_of_its_facts_and_changes_none_of_them() -> Non
 
 
 def test_a_chain_of_pure_steps_is_cut_after_200_visits() -> None:
-    """DESIGN 4.1"""
     run_id = publish_run(
         workflow(
             """
@@ -290,7 +288,6 @@ def test_a_chain_of_pure_steps_is_cut_after_200_visits() -> None:
 
 
 def test_a_chain_of_pure_steps_is_cut_when_its_time_is_over() -> None:
-    """DESIGN 4.1"""
     run_id = publish_run(
         workflow(
             "  - { id: a, kind: assign, set: { n: 1 } }\n  - { id: b, kind: assign, set: { n: 2 } }",

@@ -1,4 +1,4 @@
-"""Settlements, and code that is gone (BEHAVIOURS SET 1, 5; PLAN 2, 5)."""
+"""Settlements, and code that is gone (promise SET 1, 5; PLAN 2, 5)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Secrets: where they are read and how they are kept out of what is stored (FORMAT, Secrets)."""
+"""Secrets: where they are read and how they are kept out of what is stored (docs/format.md, Secrets)."""
 
 from __future__ import annotations
 

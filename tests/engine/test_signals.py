@@ -1,4 +1,4 @@
-"""Signals: taken by the first wait they fit, before, during or after it begins; others stay pending (FORMAT §2.2)."""
+"""Signals: taken by the first wait they fit, before, during or after it begins; others stay pending (docs/format.md)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Workspaces: one private directory per run, never through a link (DESIGN, Workspace)."""
+"""Workspaces: one private directory per run, never through a link (docs/architecture.md, Workspace)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Advance: all or nothing, at a constant number of statements (BEHAVIOURS SET 1, 2; ADM 4; EVT 2; REV 1)."""
+"""Advance: all or nothing, at a constant number of statements (promise SET 1, 2; ADM 4; EVT 2; REV 1)."""
 
 from __future__ import annotations
 
@@ -115,7 +115,7 @@ def count_of(write: Callable[[], object]) -> int:
 
 @pytest.mark.parametrize("path", WRITERS)
 def test_a_step_takes_the_same_statements_at_round_2_and_at_round_1000(path: str) -> None:
-    """DESIGN 5: constant cost per step. On PostgreSQL a usual step is one statement."""
+    """docs/architecture.md: constant cost per step. On PostgreSQL a usual step is one statement."""
     run_id = publish_run(LOOP)
     counts: dict[int, int] = {}
     round = 1
@@ -137,7 +137,7 @@ def test_a_step_takes_the_same_statements_at_round_2_and_at_round_1000(path: str
 
 
 def test_deciding_reads_nothing_while_the_driver_knows_the_run() -> None:
-    """DESIGN 5: nothing reads O(history) per step."""
+    """docs/architecture.md: nothing reads O(history) per step."""
     hand = Hand(publish_run(LOOP))
     hand.step()
     for round in range(1, 30):
@@ -149,7 +149,6 @@ def test_deciding_reads_nothing_while_the_driver_knows_the_run() -> None:
 
 
 def test_a_lost_reply_is_resolved_by_the_random_id_of_the_commit() -> None:
-    """DESIGN 4.1"""
     run_id = publish_run(LOOP)
     hand = Hand(run_id)
     batch = hand.batch(hand.decide())

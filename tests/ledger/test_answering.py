@@ -1,4 +1,4 @@
-"""Answers: stored before the run goes on, once, by people who saw what is asked (BEHAVIOURS INT)."""
+"""Answers: stored before the run goes on, once, by people who saw what is asked (promises INT)."""
 
 from __future__ import annotations
 

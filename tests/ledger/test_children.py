@@ -1,4 +1,4 @@
-"""The verbs between parent and child: published once, told once, whoever asks (BEHAVIOURS CHD)."""
+"""The verbs between parent and child: published once, told once, whoever asks (promises CHD)."""
 
 from __future__ import annotations
 

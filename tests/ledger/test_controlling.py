@@ -1,4 +1,4 @@
-"""What people say to a run without its lease (BEHAVIOURS CTL 2, 3; EVT 1)."""
+"""What people say to a run without its lease (promise CTL 2, 3; EVT 1)."""
 
 from __future__ import annotations
 
@@ -160,7 +160,7 @@ def test_a_cancel_of_a_run_that_nobody_drives_closes_it_and_wakes_it(text: str) 
 
 
 def test_a_cancel_of_a_queued_run_still_runs_finally_once() -> None:
-    """CTL.3, DESIGN 4.4.7"""
+    """CTL.3, docs/architecture.md"""
     run_id = publish_run(WITH_FINALLY)
     say(run_id)
     hand = Hand(run_id)
@@ -288,7 +288,6 @@ def test_a_run_that_failed_beside_a_cancel_can_be_cancelled_after_it_was_reopene
 
 
 def test_a_message_committed_since_the_decision_makes_the_driver_decide_again() -> None:
-    """DESIGN 4.1"""
     run_id = publish_run(TWO_STEPS)
     hand = Hand(run_id)
     hand.step()

@@ -1,4 +1,4 @@
-"""Inspection finds every kind of disagreement between the rows of a run (BEHAVIOURS REV 1, 3)."""
+"""Inspection finds every kind of disagreement between the rows of a run (promise REV 1, 3)."""
 
 from __future__ import annotations
 

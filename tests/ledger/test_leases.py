@@ -1,4 +1,4 @@
-"""Who drives a run, under which epoch, and until when (BEHAVIOURS LEASE)."""
+"""Who drives a run, under which epoch, and until when (promises LEASE)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How a batch is sent (DESIGN §4.1, §5 hot path): what it says is tested in ``test_paths_agree``."""
+"""How a batch is sent (docs/architecture.md, §5 hot path): what it says is tested in ``test_paths_agree``."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The generated SQL, the single statement and the managers write the same rows (DESIGN §5, hot path)."""
+"""The generated SQL, the single statement and the managers write the same rows (docs/architecture.md, hot path)."""
 
 from __future__ import annotations
 
@@ -128,7 +128,6 @@ def test_a_released_lease_lets_nothing_pass(path: str) -> None:
 
 @pytest.mark.parametrize("path", WRITERS)
 def test_a_change_since_the_decision_is_a_conflict(path: str) -> None:
-    """DESIGN 4.1"""
     run_id, _, batch = prepared()
     send(run_id=run_id, kind=ControlKind.PAUSE, payload={}, request_id="r", sender="bob", now=batch.events[0].at)
     refusal = refusal_of(WRITERS[path], batch)

@@ -1,4 +1,4 @@
-"""Publish: a run appears whole or not at all (BEHAVIOURS PUB, PLAN)."""
+"""Publish: a run appears whole or not at all (promises PUB, PLAN)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Reminders of questions, and several answers at once (BEHAVIOURS INT)."""
+"""Reminders of questions, and several answers at once (promises INT)."""
 
 from __future__ import annotations
 

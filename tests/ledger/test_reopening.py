@@ -1,4 +1,4 @@
-"""Reopen, retry now, wake (BEHAVIOURS ABR 2, 3)."""
+"""Reopen, retry now, wake (promise ABR 2, 3)."""
 
 from __future__ import annotations
 

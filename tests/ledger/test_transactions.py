@@ -1,4 +1,4 @@
-"""The runner of ledger verbs: whole, durable, repeated only when nothing can have been written (DESIGN §4.1, EVT.3)."""
+"""The runner of ledger verbs: whole, durable, repeated only when nothing can have been written (docs/architecture.md, EVT.3)."""
 
 from __future__ import annotations
 

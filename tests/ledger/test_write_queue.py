@@ -1,4 +1,4 @@
-"""The queue of writers: in order of arrival, fair between processes, and never in the way of safety (DESIGN §3)."""
+"""The queue of writers: in order of arrival, fair between processes, and never in the way of safety (docs/architecture.md)."""
 
 from __future__ import annotations
 

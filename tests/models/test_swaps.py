@@ -1,4 +1,4 @@
-"""The compare-and-swap of the managers, and their guard (BEHAVIOURS ADM 4; SET 2; LEASE 2, 10; REV 3)."""
+"""The compare-and-swap of the managers, and their guard (promise ADM 4; SET 2; LEASE 2, 10; REV 3)."""
 
 from __future__ import annotations
 

@@ -158,7 +158,7 @@ def test_a_write_that_begins_after_the_expiry_is_refused_though_nobody_took_over
 
 @pytest.mark.parametrize("path", WRITERS)
 def test_a_write_that_waits_for_a_message_decides_again(path: str) -> None:
-    """DESIGN 4.1: the message is committed while the driver waits for the row."""
+    """docs/architecture.md: the message is committed while the driver waits for the row."""
     run_id, batch = prepared()
     before, gate = driver_rows(run_id), Gate()
     with threads(2) as pool:

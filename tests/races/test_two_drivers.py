@@ -1,4 +1,4 @@
-"""Two drivers on one run: one winner each time, nothing written by the loser (DESIGN §9, LEASE 1, 4)."""
+"""Two drivers on one run: one winner each time, nothing written by the loser (docs/architecture.md, LEASE 1, 4)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Http steps: what reaches the server, and what becomes of its answer (FORMAT, ask_service)."""
+"""Http steps: what reaches the server, and what becomes of its answer (docs/format.md, ask_service)."""
 
 from __future__ import annotations
 

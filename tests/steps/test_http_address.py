@@ -1,4 +1,4 @@
-"""What expressions may put where in an address (FORMAT, ``url``)."""
+"""What expressions may put where in an address (docs/format.md, ``url``)."""
 
 from __future__ import annotations
 

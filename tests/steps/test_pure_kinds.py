@@ -1,4 +1,4 @@
-"""assign, condition, wait and end: pure decisions of the values they are given (FORMAT 2.3, 3)."""
+"""assign, condition, wait and end: pure decisions of the values they are given (docs/format.md, 3)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Shell steps: what reaches the process, what becomes of its end, its output and its log (FORMAT, Shell)."""
+"""Shell steps: what reaches the process, what becomes of its end, its output and its log (docs/format.md, Shell)."""
 
 from __future__ import annotations
 

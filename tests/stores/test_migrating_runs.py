@@ -1,4 +1,4 @@
-"""Migrating a database that has runs (BEHAVIOURS MIG.3)."""
+"""Migrating a database that has runs (promise MIG.3)."""
 
 from __future__ import annotations
 

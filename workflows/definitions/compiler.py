@@ -1,7 +1,7 @@
 """From the canonical document of a frozen plan to the :class:`Plan` that the engine executes.
 
-Every default of FORMAT is resolved here: routes, timeouts, retries, environment, titles. The document must be valid; a
-template in it that cannot be compiled raises ``workflows.expressions.TemplateProblem``.
+Every default of the file format is resolved here: routes, timeouts, retries, environment, titles. The document must
+be valid; a template in it that cannot be compiled raises ``workflows.expressions.TemplateProblem``.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Freezing: from a workflow file as written to its canonical document and hash (FORMAT §5).
+"""Freezing: from a workflow file as written to its canonical document and hash (docs/format.md).
 
 Shorthands are expanded and mappings whose order people see become lists, because canonical JSON sorts keys. Defaults
 are *not* filled in: they belong to the compiler, so a file that spells out a default is another version.

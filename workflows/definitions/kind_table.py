@@ -1,4 +1,4 @@
-"""The table of the kinds of steps: outcomes, failures, defaults and keys of each (FORMAT 2.2 and 2.3).
+"""The table of the kinds of steps: outcomes, failures, defaults and keys of each (docs/format.md).
 
 Data only; ``kinds`` holds what is derived from it.
 """
@@ -17,7 +17,7 @@ TIMED_OUT = "timed_out"
 class KeyRule:
     """One key of a kind.
 
-    ``type`` is the word of FORMAT 2.3 (duration, text, mapping, steps, …); ``values`` are the allowed words;
+    ``type`` is the word of docs/format.md (duration, text, mapping, steps, …); ``values`` are the allowed words;
     ``least`` and ``most`` bound a whole number; ``expressions`` says whether ``${ }`` is evaluated in it.
     """
 

@@ -1,7 +1,7 @@
-"""Parameters of a run: checked before the run exists, with the path of every value that is refused (FORMAT 4.3).
+"""Parameters of a run: checked before the run exists, with the path of every value that is refused (docs/format.md).
 
 ``fields`` are the declarations of a canonical document (``plan.params``, the ``params`` of a block, a ``form``):
-mappings with ``name``, ``type`` and the other keys of FORMAT 2.1.
+mappings with ``name``, ``type`` and the other keys of docs/format.md.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The compiled form of a frozen plan: what the engine executes.
 
 A :class:`Plan` is made from a canonical plan document by ``definitions.compiler.compile_plan`` and never changes.
-Every shorthand and every default of FORMAT is resolved here, so the engine asks no questions about the file format:
+Every shorthand and every default of the file format is resolved here, so the engine asks no questions about files:
 routes name a step of the same body, ``done`` or ``fail``; durations are milliseconds; values are compiled templates.
 """
 

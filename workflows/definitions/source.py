@@ -1,6 +1,6 @@
 """Reading a workflow file: strict YAML with a position for every path.
 
-YAML 1.2 core types, one document, no anchors, aliases, merge keys, tags or duplicate keys (FORMAT 2.4). PyYAML only
+YAML 1.2 core types, one document, no anchors, aliases, merge keys, tags or duplicate keys (docs/format.md). PyYAML only
 delivers events here; its own constructor would read ``on`` as true, ``010`` as 8 and silently keep the last of two
 keys.
 """

@@ -1,7 +1,7 @@
 """Closing: what happens at the end of a list of steps, and the way of a run through its closing sections.
 
 When the main steps end, the run gets ``closing``: the status and error it will have. Then ``on_failure`` runs (once,
-when it is about to fail), then ``finally`` (once, whatever happened), and the status becomes final (DESIGN §4.4.7).
+when it is about to fail), then ``finally`` (once, whatever happened), and the status becomes final.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from workflows.statuses import RunStatus, ScopePhase, Section
 #: Bytes of canonical text a run may output.
 RUN_OUTPUT_LIMIT = 32 * 1024 * 1024
 
-#: The code of a list that ends by an outcome without an error of its own (FORMAT §3 Failure).
+#: The code of a list that ends by an outcome without an error of its own (docs/format.md, Failure).
 CODE_OF_OUTCOME = {
     "rejected": "rejected",
     "expired": "expired",

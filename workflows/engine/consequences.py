@@ -1,4 +1,4 @@
-"""Consequences: what a commit means for other runs, in transactions of their own (DESIGN §4.1).
+"""Consequences: what a commit means for other runs, in transactions of their own (docs/architecture.md).
 
 Each is idempotent and repeated by the sweep, so an error or a death here delays and loses nothing.
 """

@@ -1,4 +1,4 @@
-"""Controls: what a cancel, a pause or a resume does to a run, in its driver's next decision (BEHAVIOURS CTL)."""
+"""Controls: what a cancel, a pause or a resume does to a run, in its driver's next decision (promises CTL)."""
 
 from __future__ import annotations
 

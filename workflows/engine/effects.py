@@ -1,4 +1,4 @@
-"""Effects: starts the attempts of admitted visits in the pool, and stops them (DESIGN §5)."""
+"""Effects: starts the attempts of admitted visits in the pool, and stops them (docs/architecture.md)."""
 
 from __future__ import annotations
 

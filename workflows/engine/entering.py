@@ -1,4 +1,4 @@
-"""Entering a step: gates first, then what the kind asks for (BEHAVIOURS ADM)."""
+"""Entering a step: gates first, then what the kind asks for (promises ADM)."""
 
 from __future__ import annotations
 

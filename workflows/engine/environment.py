@@ -1,4 +1,4 @@
-"""The names of an expression and their values: only what it refers to is looked up (FORMAT 2.5).
+"""The names of an expression and their values: only what it refers to is looked up (docs/format.md).
 
 A scope sees its own steps and variables and, read-only, those of the scopes around it, up to the root or to the block
 it is in: a block sees its own parameters and variables only.

@@ -1,4 +1,4 @@
-"""Fanning out: maps, parallel branches and block calls; their scopes, their joins, their early ends (FORMAT §3).
+"""Fanning out: maps, parallel branches and block calls; their scopes, their joins, their early ends (docs/format.md).
 
 The visit of a container stays open while its bodies run; the scope it stands in waits for the join. An item keeps its
 place under ``concurrency`` until it ends. Items that have not started have no rows.

@@ -1,4 +1,4 @@
-"""The heartbeat of a worker: renews its leases from a thread and a connection of its own (BEHAVIOURS LEASE 5–8)."""
+"""The heartbeat of a worker: renews its leases from a thread and a connection of its own (promise LEASE 5–8)."""
 
 from __future__ import annotations
 

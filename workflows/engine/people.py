@@ -1,4 +1,4 @@
-"""People: asking a question, taking its answer, letting it expire (BEHAVIOURS INT)."""
+"""People: asking a question, taking its answer, letting it expire (promises INT)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Retry arithmetic: which policy covers a failure, and how long to wait. Pure (FORMAT §3 Retry)."""
+"""Retry arithmetic: which policy covers a failure, and how long to wait. Pure (docs/format.md, Retry)."""
 
 from __future__ import annotations
 

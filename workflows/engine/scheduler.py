@@ -1,7 +1,7 @@
 """The scheduler: (plan, facts, results, now) → what happens next. Pure.
 
-The order is fixed (DESIGN §4.1): results in hand are settled, then controls apply, then scopes whose moment has come
-wake up, then every scope that can go on is advanced until it waits for an effect, a moment or a person, or has ended.
+The order is fixed: results in hand are settled, then controls apply, then scopes whose moment has come wake up, then
+every scope that can go on is advanced until it waits for an effect, a moment or a person, or has ended.
 Pure steps cost nothing: their visits ride in the transaction of the settlement before them.
 """
 

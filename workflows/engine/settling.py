@@ -1,4 +1,4 @@
-"""Settling: what the end of an attempt means for its visit, and where its scope goes from there (BEHAVIOURS SET)."""
+"""Settling: what the end of an attempt means for its visit, and where its scope goes from there (promises SET)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A scope parks, a run derives: the status of a run from its scopes (DESIGN §5)."""
+"""A scope parks, a run derives: the status of a run from its scopes (docs/architecture.md)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The workspace gate: one writer, or any number of the others, first come first served (BEHAVIOURS ADM.9)."""
+"""The workspace gate: one writer, or any number of the others, first come first served (promise ADM.9)."""
 
 from __future__ import annotations
 

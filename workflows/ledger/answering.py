@@ -1,4 +1,4 @@
-"""Answer: what a person says to an open question is stored before the run goes on (BEHAVIOURS INT)."""
+"""Answer: what a person says to an open question is stored before the run goes on (promises INT)."""
 
 from __future__ import annotations
 

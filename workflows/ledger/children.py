@@ -1,4 +1,4 @@
-"""Children: child runs appear with their parent's admission, and their end wakes it (BEHAVIOURS CHD)."""
+"""Children: child runs appear with their parent's admission, and their end wakes it (promises CHD)."""
 
 from __future__ import annotations
 

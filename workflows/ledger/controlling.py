@@ -1,4 +1,4 @@
-"""Controls: what people say to a run without its lease. Accepted here, carried out by its driver (BEHAVIOURS CTL)."""
+"""Controls: what people say to a run without its lease. Accepted here, carried out by its driver (promises CTL)."""
 
 from __future__ import annotations
 

@@ -208,7 +208,7 @@ def writer_for(connection: BaseDatabaseWrapper) -> Writer:
 
 
 def fence(writer: Writer, batch: Batch) -> Statement:
-    """Lock, fence and number in one statement (DESIGN §4.1)."""
+    """Lock, fence and number in one statement (docs/architecture.md)."""
     names: list[str] = ["revision", "next_event", "visits", "last_commit"]
     values: list[Any] = [batch.revision, batch.next_event, batch.visits, batch.commit_id]
     if batch.parks:

@@ -1,4 +1,4 @@
-"""Inspect a run: whether its rows tell one story (BEHAVIOURS REV.3). Reads only; what the database's own constraints
+"""Inspect a run: whether its rows tell one story (promise REV.3). Reads only; what the database's own constraints
 cannot say about rows that refer to each other by (run, number) or (run, path) is said here.
 """
 

@@ -1,4 +1,4 @@
-"""Acquire, renew and release: who drives a run, under which epoch (BEHAVIOURS LEASE)."""
+"""Acquire, renew and release: who drives a run, under which epoch (promises LEASE)."""
 
 from __future__ import annotations
 

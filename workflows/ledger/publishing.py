@@ -1,4 +1,4 @@
-"""Publish: a run appears whole or not at all; and the versions of workflows (BEHAVIOURS PUB, PLAN)."""
+"""Publish: a run appears whole or not at all; and the versions of workflows (promises PUB, PLAN)."""
 
 from __future__ import annotations
 

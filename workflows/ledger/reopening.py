@@ -1,4 +1,4 @@
-"""Reopen, retry now, and wake: a run that stopped goes on (BEHAVIOURS ABR.2)."""
+"""Reopen, retry now, and wake: a run that stopped goes on (promise ABR.2)."""
 
 from __future__ import annotations
 

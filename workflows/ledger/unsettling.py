@@ -1,4 +1,4 @@
-"""Un-settling: a settled visit is open again, and with it the bodies that it contains (BEHAVIOURS ABR.2).
+"""Un-settling: a settled visit is open again, and with it the bodies that it contains (promise ABR.2).
 
 Items that are ok stay as they are; those that failed or were stopped stand again where they ended, at any depth. What
 never began is left to the driver, which starts the items that have not started.

@@ -1,4 +1,4 @@
-"""The guard of the ledger's tables: writes happen inside a ledger transaction or not at all (BEHAVIOURS REV.3)."""
+"""The guard of the ledger's tables: writes happen inside a ledger transaction or not at all (promise REV.3)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``assign``: sets variables (FORMAT, Variables)."""
+"""``assign``: sets variables (docs/format.md, Variables)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``http``: makes one HTTP request (FORMAT, ask_service).
+"""``http``: makes one HTTP request (docs/format.md, ask_service).
 
 A body that is empty is null. A status that the file names is an outcome whatever its body says: from 400 on, a body
 that cannot be parsed is null then, and is not checked against the step's schema.

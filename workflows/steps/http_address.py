@@ -1,4 +1,4 @@
-"""The address of a request: what expressions may put where (FORMAT, ``url``). Pure.
+"""The address of a request: what expressions may put where (docs/format.md, ``url``). Pure.
 
 An expression gives text, never structure. In the host it may hold letters, digits, ``.`` and ``-``; after the host it
 is percent-encoded, ``/`` kept; a path of which it makes a ``..`` segment is refused. An expression at the very start

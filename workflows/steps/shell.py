@@ -1,4 +1,4 @@
-"""``shell``: runs a script or a program (FORMAT, Shell)."""
+"""``shell``: runs a script or a program (docs/format.md, Shell)."""
 
 from __future__ import annotations
 
