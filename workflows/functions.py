@@ -101,8 +101,8 @@ class TaskContext:
 class TaskFunction:
     """A registered function with what its decorator declared.
 
-    ``access`` and ``idempotent`` say what a crash leaves behind (docs/format.md, Access and crashes); ``outcomes`` are the
-    function's own outcomes besides ``ok``, which a workflow must route.
+    ``access`` and ``idempotent`` say what a crash leaves behind; ``outcomes`` are the function's own outcomes besides
+    ``ok``, which a workflow must route.
     """
 
     def __init__(
