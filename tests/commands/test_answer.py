@@ -349,3 +349,15 @@ def test_who_comes_late_hears_who_answered(tmp_path: Path) -> None:
         late = manage("runs", "answer", str(run), *words)
         assert late.code == 1
         assert re.fullmatch(rf"error: v1 of run {run} was answered by bob at \S+\.\n", late.err)
+
+
+def test_without_a_quorum_an_answer_is_told_once_with_its_comment(tmp_path: Path) -> None:
+    people("bob")
+    run = asked(tmp_path, WHY)
+    manage("runs", "answer", str(run), "--reject", "--comment", "too late", "--as", "bob")
+    shown = moments_hidden(manage("runs", "show", str(run)))
+    at = shown.index("  v1 ask: Go?")
+    assert shown[at + 1] == "      rejected by bob at THEN: too late"
+    assert not any(line.startswith("      bob ") for line in shown)
+    lines = manage("run_workflow", str(run)).lines
+    assert any(line.startswith("  v1   ask                      rejected") for line in lines)

@@ -1,4 +1,4 @@
-"""``run_workflow``: targets, parameters, keys, limits, output and exit codes (DESIGN §8, PUB 2, 3, 7)."""
+"""``run_workflow``: targets, parameters, keys, limits, output and exit codes (docs/architecture.md, PUB 2, 3, 7)."""
 
 from __future__ import annotations
 

@@ -45,7 +45,7 @@ def test_a_plain_view_has_a_line_for_every_wait_and_every_end() -> None:
     PlainView(lines.append).committed(1, RETRIED, RUNNING)
     assert [" ".join(line.split()) for line in lines] == [
         "v1 fetch waiting (next attempt in 1.50s after timeout)",
-        "v1 fetch ok (unchanged) 7.00s attempt 2",
+        "v1 fetch unchanged 7.00s attempt 2",
     ]
 
 
@@ -74,7 +74,7 @@ def test_a_live_view_keeps_what_is_over_and_clears_the_rest() -> None:
     view.progress(1, 2, "[bold]not markup[/bold]")
     view.notice("Handing back.")
     view.close()
-    assert "✓ v1   fetch                    ok (unchanged) 7.00s attempt 2" in screen.getvalue()
+    assert "✓ v1   fetch                    unchanged 7.00s attempt 2" in screen.getvalue()
     assert "[bold]not markup[/bold]" in screen.getvalue()
     assert "Handing back." in screen.getvalue()
 

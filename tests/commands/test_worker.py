@@ -55,8 +55,15 @@ def test_a_worker_drives_what_is_there_and_says_how_it_ended(tmp_path: Path) -> 
     assert answer.code == 0
     assert answer.lines[0].startswith("worker ")
     assert answer.lines[0].endswith(" drives up to 2 runs at once")
-    ends = {line.rsplit(" after ", 1)[0] for line in answer.lines[1:]}
+    ends = {line.rsplit(" after ", 1)[0] for line in answer.lines[1:-1]}
     assert ends == {f"  run {run} demo: succeeded" for run in runs}
+    assert answer.lines[-1] == "nothing can go on"
+
+
+def test_a_worker_without_work_says_for_whom_runs_wait(tmp_path: Path) -> None:
+    ask = "steps:\n  - { id: ask, kind: approval, ask: Go?, timeout: 2h }\n"
+    assert manage("run_workflow", workflow_file(tmp_path, ask), "--quiet").code == 3
+    assert manage("run_worker", "--burst").lines[1:] == ["nothing can go on; waiting runs: 1 for people"]
 
 
 def test_a_quiet_worker_prints_nothing_and_a_loud_one_every_step(tmp_path: Path) -> None:

@@ -226,3 +226,23 @@ def test_a_graph_is_a_mermaid_flowchart(tmp_path: Path) -> None:
     answer = manage("workflows", "graph", workflow_file(tmp_path, STEPS))
     assert answer.lines[0] == "flowchart TD"
     assert "step_a --> run_done" in answer.out
+
+
+@pytest.mark.store("sqlite")
+def test_library_files_are_listed_with_their_titles_and_mistakes(tmp_path: Path, settings: Settings) -> None:
+    settings.WAYPOST_LIBRARY_DIRS = [str(tmp_path)]
+    workflow_file(tmp_path, "title: A demo\n" + STEPS)
+    workflow_file(tmp_path, "steps: []\n", "broken")
+    rows = {line.split()[0]: " ".join(line.split()[3:]) for line in manage("workflows", "list").lines}
+    assert rows["demo"] == "A demo"
+    assert rows["broken"] == f"has mistakes: workflows validate {tmp_path}/broken.yaml"
+    assert rows["rollback"] != ""
+
+
+def test_defaults_are_shown_as_json(tmp_path: Path) -> None:
+    params = "params: { on: { type: boolean, default: true }, who: { type: string, default: you } }\n"
+    lines = manage("workflows", "show", workflow_file(tmp_path, params + STEPS)).lines
+    assert [" ".join(line.split()) for line in lines if " default " in line] == [
+        "on boolean default true",
+        'who string default "you"',
+    ]

@@ -1,4 +1,4 @@
-"""Where a run stands, as the exit code of a command (DESIGN §8)."""
+"""Where a run stands, as the exit code of a command (docs/architecture.md)."""
 
 from __future__ import annotations
 

@@ -135,7 +135,7 @@ def _row(lines: list[StepLine], now: datetime, spinner: Spinner | None = None) -
 
 def _told(line: StepLine, now: datetime, style: str) -> Text:
     """Status, time, attempt, what it waits for or says."""
-    text = Text(line.mark, style=style)
+    text = Text(line.word, style=style)
     if line.detail:
         text.append(f" ({line.detail})", style="default")
     seconds = line.seconds(now)

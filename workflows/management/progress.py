@@ -30,7 +30,7 @@ RUN_WORDS = {
 def plain_line(line: StepLine) -> str:
     """A visit in one line of text."""
     visit = f"v{line.visit}" if line.visit is not None else ""
-    parts = [f"  {line.label}{visit:<4} {line.path:<24} {line.mark}"]
+    parts = [f"  {line.label}{visit:<4} {line.path:<24} {line.word}"]
     if line.detail:
         parts.append(f"({line.detail})")
     if line.is_over and (seconds := line.seconds()) is not None:

@@ -128,10 +128,16 @@ def history_lines(questions: list[dict[str, Any]]) -> Iterator[str]:
         if question["status"] == InterruptStatus.OPEN:
             continue
         yield f"  {place(question)}: {one_line(question['ask'], 200)}"
-        if question["status"] == InterruptStatus.ANSWERED:
-            yield f"      {question['decision']} by {question['answered_by']} at {question['answered_at']}"
+        is_answered = question["status"] == InterruptStatus.ANSWERED
+        if is_answered:
+            comment = _comment(question["votes"][-1:]) if question["quorum"] == 1 else ""
+            yield f"      {question['decision']} by {question['answered_by']} at {question['answered_at']}{comment}"
         else:
             yield f"      {question['status']}"
-        for vote in question["votes"]:
-            comment = f": {one_line(vote['comment'], 200)}" if vote["comment"] else ""
-            yield f"      {vote['by']} {vote['decision']} at {vote['at']}{comment}"
+        if question["quorum"] > 1:
+            for vote in question["votes"]:
+                yield f"      {vote['by']} {vote['decision']} at {vote['at']}{_comment([vote])}"
+
+
+def _comment(votes: list[dict[str, Any]]) -> str:
+    return "".join(f": {one_line(vote['comment'], 200)}" for vote in votes if vote["comment"])

@@ -41,7 +41,8 @@ MOST_FAILURES = 5
 
 @dataclass(slots=True, kw_only=True)
 class StepLine:
-    """A visit as the views show it. ``mark`` is running, waiting, or how it ended; ``said`` its latest progress.
+    """A visit as the views show it. ``mark`` is running, waiting, or how it ended, ``outcome`` a way of its own in
+    which it ended; ``said`` its latest progress.
 
     ``visit`` None: the step waits before its visit. ``label`` names its run if that is not the one asked for.
     """
@@ -55,6 +56,7 @@ class StepLine:
     started_at: datetime | None = None
     ended_at: datetime | None = None
     detail: str = ""
+    outcome: str = ""
     said: str = ""
 
     def __post_init__(self) -> None:
@@ -63,6 +65,11 @@ class StepLine:
     @property
     def is_over(self) -> bool:
         return self.mark in ENDS.values()
+
+    @property
+    def word(self) -> str:
+        """How it stands in one word; an outcome that is neither good nor bad in itself stands for the mark."""
+        return self.outcome or self.mark
 
     def seconds(self, now: datetime | None = None) -> float | None:
         """How long it took, or has been going on at ``now``."""
@@ -303,6 +310,8 @@ def _end(line: StepLine, event: EventRow, data: Mapping[str, Any]) -> None:
     line.mark = mark
     line.attempt = event.attempt or line.attempt
     line.ended_at = event.at
+    if mark == "ok" and outcome != mark:
+        line.outcome, outcome = outcome, ""
     line.detail = ", ".join(dict.fromkeys(word for word in (outcome, code) if word and word != mark))
 
 

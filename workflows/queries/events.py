@@ -1,4 +1,4 @@
-"""Events of a run after a cursor (BEHAVIOURS EVT)."""
+"""Events of a run after a cursor (promises EVT)."""
 
 from __future__ import annotations
 

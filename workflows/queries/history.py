@@ -1,4 +1,4 @@
-"""The state of a run at a past revision (BEHAVIOURS REV.2).
+"""The state of a run at a past revision (promise REV.2).
 
 Rows that are written once and settled once carry the revisions of both; what they hold after ``revision_settled`` is
 left away. Rows that change more often are merged from their versions. Nothing is changed by looking.

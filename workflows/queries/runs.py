@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+from django.db.models import Count
+
 from workflows.clock import moment
 from workflows.engine.draft import visit_path
 from workflows.errors import Refusal
@@ -233,3 +235,9 @@ def live_runs() -> int:
     waiting = Run.objects.filter(status=RunStatus.WAITING, wake_at_ms__isnull=False)
     going = Run.objects.filter(status__in=[RunStatus.QUEUED, RunStatus.RUNNING])
     return int(waiting.count() + going.count() + Run.objects.runnable().count())
+
+
+def waiting_runs() -> dict[str, int]:
+    """How many live runs have each status."""
+    live = Run.objects.live().values_list("status").annotate(count=Count("pk")).order_by()
+    return dict(live)

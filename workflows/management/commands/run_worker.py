@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Mapping
 from typing import Any
 
 from django.core.management.base import CommandParser
@@ -15,7 +16,8 @@ from workflows.management.stopping import Stopping, goodbye_rules
 from workflows.management.wording import counted
 from workflows.operations.crew import Crew
 from workflows.operations.driving import Worker, worker_name
-from workflows.queries.runs import live_runs
+from workflows.queries.runs import live_runs, waiting_runs
+from workflows.statuses import RunStatus
 
 MOST_THREADS = 64
 
@@ -45,6 +47,8 @@ class Command(WaypostCommand):
             finally:
                 view.close()
                 worker.close()
+        if options["burst"] and not options["quiet"] and not stopping.is_stopping():
+            self.write_now(f"nothing can go on{_others(waiting_runs())}")
         return ExitCode.SUCCEEDED
 
     def view(self, options: dict[str, Any]) -> PlainView:
@@ -52,6 +56,13 @@ class Command(WaypostCommand):
             return SilentView()
         kind = PlainView if options["verbosity"] > 1 else WorkerView
         return kind(self.write_now, StoredPlaces(None))
+
+
+def _others(waiting: Mapping[str, int]) -> str:
+    """Whom the live runs wait for."""
+    words = {RunStatus.PAUSED: "for people", RunStatus.BLOCKED: "for an operator"}
+    told = [f"{waiting[status]} {text}" for status, text in words.items() if waiting.get(status)]
+    return f"; waiting runs: {', '.join(told)}" if told else ""
 
 
 def _threads(text: str) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -10,7 +11,7 @@ from django.db import connection
 
 from workflows.definitions.graph import mermaid
 from workflows.definitions.plan import Plan, StepPlan
-from workflows.errors import ExitCode, Problem
+from workflows.errors import ExitCode, Problem, Refusal
 from workflows.management.base import Command as WaypostCommand
 from workflows.management.base import problem_lines, read_file
 from workflows.management.definitions import problems_are_in, target_definition
@@ -68,7 +69,7 @@ class Command(WaypostCommand):
             self.print_json({"workflows": rows, "library": library})
             return ExitCode.SUCCEEDED
         listed = [[row["name"], row["version"], row["runs"], row["title"]] for row in rows]
-        listed += [[file.name, "–", 0, f"(library file {file.path.name}, not published yet)"] for file in files]
+        listed += [[file.name, "–", 0, _title(file)] for file in files]
         if not listed:
             self.stdout.write("There are no workflows; `workflows publish FILE` adds one.")
             return ExitCode.SUCCEEDED
@@ -161,6 +162,14 @@ def _unpublished(rows: list[dict[str, Any]]) -> list[LibraryFile]:
     return [file for name, file in files.items() if name not in published]
 
 
+def _title(file: LibraryFile) -> str:
+    """The title of a library file that was never published; one with mistakes has none."""
+    try:
+        return definition_of_file(file.text, private=False).plan.title
+    except Refusal:
+        return f"has mistakes: workflows validate {file.path}"
+
+
 def _verdict(file: str, problems: tuple[Problem, ...]) -> Iterator[str]:
     for problem in problems:
         yield from problem_lines(problem, file)
@@ -192,7 +201,7 @@ def _described(definition: Definition, versions: list[dict[str, Any]]) -> Iterat
 
 def _field(field: Mapping[str, Any]) -> list[str]:
     if "default" in field:
-        needed = f"default {field['default']!r}" if field["default"] is not None else "no"
+        needed = f"default {json.dumps(field['default'], ensure_ascii=False)}" if field["default"] is not None else "no"
     else:
         needed = "no" if field.get("optional") else "yes"
     return [field["name"], field["type"], needed, field.get("title") or field.get("description") or ""]
