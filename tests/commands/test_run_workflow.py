@@ -333,3 +333,20 @@ def test_a_title_is_kept_and_shown(greet: str) -> None:
     assert run.title == "Nightly"
     assert answer.lines[0] == f"run {run.pk}: demo (Nightly)"
     assert "Nightly" not in Event.objects.get(run=run, sequence=1).payload
+
+
+def test_steps_of_items_are_told_with_the_key_of_their_item(tmp_path: Path) -> None:
+    text = """
+steps:
+  - id: each
+    kind: map
+    over: ${ ["red", "blue"] }
+    key: ${ item }
+    do: [{ id: say, kind: shell, run: 'true' }]
+"""
+    answer = manage("run_workflow", workflow_file(tmp_path, text))
+    assert answer.code == 0
+    told = {" ".join(line.split()[1:3]) for line in answer.lines if "say" in line}
+    assert told == {"each[0]/say (red)", "each[1]/say (blue)"}
+    shown = manage("runs", "show", str(Run.objects.get().pk)).lines
+    assert any("each[1]/say (blue)" in line for line in shown)

@@ -11,7 +11,7 @@ from typing import Any
 from workflows.management.questions import history_lines
 from workflows.management.results import result_lines
 from workflows.management.tables import table
-from workflows.management.wording import duration, one_line, seconds_between
+from workflows.management.wording import duration, one_line, placed, seconds_between
 from workflows.queries.waiting import Driven
 from workflows.statuses import InterruptStatus, SlotKind
 
@@ -89,7 +89,7 @@ def _steps(document: dict[str, Any]) -> list[list[object]]:
     return [
         [
             f"v{visit['number']}",
-            visit["path"],
+            placed(visit["path"], visit.get("item")),
             visit["outcome"] or visit["status"],
             len(visit["attempts"]) or "",
             _time(visit["attempts"]),

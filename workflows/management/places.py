@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import TypeVar
 
 import django.db
 
 from workflows.errors import Refusal
 from workflows.management.run_progress import RunProgress
+from workflows.management.wording import placed
 from workflows.queries import progress as queries
 
 logger = logging.getLogger(__name__)
@@ -40,9 +41,14 @@ class StoredPlaces(Places):
             label=label,
             order=self._seen,
             shape=_quietly(lambda: queries.shape_of_run(run_id), queries.Shape()),
-            paths_of=lambda visits: _quietly(lambda: queries.visit_paths(run_id, visits), {}),
+            paths_of=lambda visits: _quietly(lambda: _paths(run_id, visits), {}),
             standing=lambda: _quietly(lambda: (queries.open_visits(run_id), queries.open_maps(run_id)), None),
         )
+
+
+def _paths(run_id: int, visits: Collection[int]) -> dict[int, str]:
+    places = queries.visit_places(run_id, visits)
+    return {visit: placed(place.path, place.item) for visit, place in places.items()}
 
 
 def _quietly(ask: Callable[[], Answer], otherwise: Answer) -> Answer:

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from datetime import datetime
 from typing import Any
 
-from workflows.management.wording import one_line, until, value_text
+from workflows.management.wording import one_line, placed, until, value_text
 from workflows.statuses import InterruptKind, InterruptStatus
 
 #: Open questions that are printed in full; further ones are counted.
@@ -38,10 +38,8 @@ def open_question_lines(questions: list[dict[str, Any]]) -> Iterator[str]:
 
 
 def place(question: Mapping[str, Any]) -> str:
-    """``v3 each[2]/ok (c)``; the key of an item only where it says more than its index."""
-    item = question["item"]
-    key = f" ({one_line(item['key'], 60)})" if item is not None and item["key"] != str(item["index"]) else ""
-    return f"{question['id']} {question['path']}{key}"
+    """``v3 each[2]/ok (c)``"""
+    return f"{question['id']} {placed(question['path'], question['item'])}"
 
 
 def shown_lines(question: Mapping[str, Any]) -> Iterator[str]:

@@ -98,6 +98,15 @@ def next_moves(run_id: int, status: str, reasons: list[Mapping[str, Any]], *, is
         yield f"`run_workflow {run_id}` goes on with it."
 
 
+def placed(path: str, item: Mapping[str, Any] | None) -> str:
+    """A path of a step for people; the key of its item only where it says more than the index.
+
+    >>> placed("each[2]/ok", {"index": 2, "key": "red"})
+    'each[2]/ok (red)'
+    """
+    return path if item is None or item["key"] == str(item["index"]) else f"{path} ({one_line(item['key'], 60)})"
+
+
 def value_text(value: Any) -> str:
     """A value for people: text as it is, everything else as JSON."""
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, indent=2)

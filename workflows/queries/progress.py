@@ -6,6 +6,7 @@ from collections import defaultdict
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
+from typing import Any
 
 from django.db.models import Count
 
@@ -14,7 +15,7 @@ from workflows.engine.draft import visit_path
 from workflows.engine.memory import read_plan
 from workflows.models import Fanout, Run, Scope, Visit
 from workflows.queries.runs import find_run
-from workflows.statuses import ScopePhase, VisitStatus
+from workflows.statuses import ScopeKind, ScopePhase, VisitStatus
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,11 +91,28 @@ def outermost_maps(plan: Plan, step: StepPlan, callers: Mapping[str, list[StepPl
     return frozenset(found)
 
 
-def visit_paths(run_id: int, numbers: Collection[int]) -> dict[int, str]:
-    """Paths of visits, such as ``each[3]/fetch``."""
-    rows = Visit.objects.filter(run_id=run_id, number__in=list(numbers))
-    columns = rows.values_list("number", "scope", "step", "round")
-    return {number: visit_path(scope, step, round or 1) for number, scope, step, round in columns}
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Placed:
+    """A path such as ``each[3]/fetch``, and index and key of its item if it is directly in a map."""
+
+    path: str
+    item: Mapping[str, Any] | None
+
+
+def visit_places(run_id: int, numbers: Collection[int]) -> dict[int, Placed]:
+    """Where visits are. Two queries."""
+    rows = list(Visit.objects.filter(run_id=run_id, number__in=list(numbers)))
+    items = _items(run_id, {row.scope for row in rows})
+    return {row.number: Placed(path=_path(row), item=items.get(row.scope)) for row in rows}
+
+
+def _path(row: Visit) -> str:
+    return visit_path(row.scope, row.step, row.round or 1)
+
+
+def _items(run_id: int, scopes: Collection[str]) -> dict[str, dict[str, Any]]:
+    rows = Scope.objects.filter(run_id=run_id, kind=ScopeKind.ITEM, path__in=list(scopes))
+    return {path: {"index": index, "key": key} for path, index, key in rows.values_list("path", "index", "key")}
 
 
 def open_visits(run_id: int) -> list[OpenVisit]:
