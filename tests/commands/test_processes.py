@@ -358,3 +358,25 @@ def test_two_commands_at_once_make_the_embedded_database_together(processes: Pro
     assert ended == [("hello\n", ""), ("hello\n", "")]
     listed = processes.manage("runs", "list", env=env)
     assert len(listed.stdout.splitlines()) == 3
+
+
+def test_a_parameter_without_its_option_is_told_how_to_be_given(processes: Processes, tmp_path: Path) -> None:
+    ended = processes.manage("run_workflow", workflow_file(tmp_path, QUICK), "needed=2")
+    assert (ended.returncode, ended.stderr.splitlines()) == (
+        2,
+        ['error: "needed=2" is one word too many.', "hint: A parameter is given with -P: `-P needed=2`."],
+    )
+    assert not Run.objects.exists()
+
+
+def test_usage_shows_the_actions_and_no_options_of_django(processes: Processes) -> None:
+    ended = processes.manage("runs")
+    assert (ended.returncode, ended.stderr.splitlines()[-1]) == (
+        2,
+        "manage.py runs: error: the following arguments are required: "
+        "list|show|events|cancel|resume|retry|pause|skip|answer|signal|reconcile",
+    )
+    assert "--pythonpath" not in processes.manage("run_workflow", "--help").stdout
+    assert processes.manage("run_workflow").stderr.splitlines()[-1] == (
+        "manage.py run_workflow: error: the following arguments are required: NAME|FILE|RUN"
+    )

@@ -221,7 +221,8 @@ def own_arguments(parser: argparse.ArgumentParser) -> Iterator[argparse.Action]:
     """Without those that Django gives to every command."""
     django = {"help", "version", "verbosity", "settings", "pythonpath", "traceback", "no_color", "force_color"}
     for entry in parser._actions:
-        if entry.dest not in django | {"skip_checks"} and not isinstance(entry, argparse._SubParsersAction):
+        is_hidden = entry.help == argparse.SUPPRESS or entry.dest in django | {"skip_checks"}
+        if not is_hidden and not isinstance(entry, argparse._SubParsersAction):
             yield entry
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import io
 import json
 import os
@@ -21,6 +22,18 @@ from workflows.stores.failures import classify
 STANDARD_INPUT = "-"
 #: A larger file is neither a workflow nor a set of parameters.
 MOST_BYTES = 64 * 1024 * 1024
+_DJANGO_OPTIONS = frozenset(
+    {
+        "version",
+        "verbosity",
+        "settings",
+        "pythonpath",
+        "traceback",
+        "no_color",
+        "force_color",
+        "skip_checks",
+    }
+)
 
 
 class Command(BaseCommand):
@@ -33,6 +46,16 @@ class Command(BaseCommand):
 
     def add_arguments(self, parser: CommandParser) -> None:
         self.add_words(parser)
+
+    def create_parser(self, prog_name: str, subcommand: str, **options: Any) -> CommandParser:
+        """Usage and help show the command's own options; those of every Django command work and are left out."""
+        parser = super().create_parser(prog_name, subcommand, **options)
+        for entry in parser._actions:
+            if entry.dest in _DJANGO_OPTIONS:
+                entry.help = argparse.SUPPRESS
+            if isinstance(entry, argparse._SubParsersAction):
+                entry.metavar = "|".join(entry.choices)
+        return parser
 
     def add_words(self, parser: CommandParser) -> None:
         raise NotImplementedError

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import shlex
 import sys
 from typing import Any
 
@@ -63,7 +64,17 @@ class Command(WaypostCommand):
         parser.add_argument("--quiet", action="store_true", help="print the result and nothing else")
         parser.add_argument("--json", action="store_true", dest="as_json", help="print one JSON object at the end")
 
+    def create_parser(self, prog_name: str, subcommand: str, **options: Any) -> CommandParser:
+        parser = super().create_parser(prog_name, subcommand, **options)
+        # takes words that nothing else takes, to say what they were meant to be; no part of the usage
+        parser.add_argument("more", nargs="*", default=[], help=argparse.SUPPRESS)
+        return parser
+
     def perform(self, **options: Any) -> int:
+        if options["more"]:
+            word = options["more"][0]
+            advice = f"A parameter is given with -P: `-P {shlex.quote(word)}`." if "=" in word else ""
+            raise Refusal("input.invalid", reason=f'"{word}" is one word too many.', advice=advice)
         target: str = options["target"]
         if target.isascii() and target.isdigit():
             return self.go_on(run_id(target), options)
