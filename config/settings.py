@@ -112,4 +112,6 @@ LOGGING = {
     "formatters": {"line": {"format": "{asctime} {levelname} {name}: {message}", "style": "{"}},
     "handlers": {"console": {"class": "logging.StreamHandler", "formatter": "line"}},
     "root": {"handlers": ["console"], "level": env.str("LOG_LEVEL", default="WARNING")},
+    # at lower levels these write whole headers, secrets included
+    "loggers": {name: {"level": "WARNING"} for name in ("httpcore", "httpx")},
 }

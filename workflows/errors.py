@@ -247,7 +247,7 @@ class FailureRule:
 
 
 FAILURES: dict[str, FailureRule] = {
-    # errors that a retry policy may name (FORMAT §3 Retry)
+    # errors that a retry policy may name (docs/format.md, Retry)
     "exit_nonzero": FailureRule(retryable=True),
     "timeout": FailureRule(uncertain=True, retryable=True, outcome="timed_out"),
     "crashed": FailureRule(uncertain=True, retryable=True),
@@ -273,7 +273,7 @@ FAILURES: dict[str, FailureRule] = {
     "stopped": FailureRule(),
     "too_many_items": FailureRule(),
     "value_too_large": FailureRule(),
-    # codes only a run ends with (FORMAT §3 Failure)
+    # codes only a run ends with (docs/format.md, Failure)
     "blocked": FailureRule(outcome="blocked"),
     "ended_failed": FailureRule(),
     "expired": FailureRule(outcome="expired"),

@@ -228,7 +228,7 @@ class Draft:
             return None
         if stored.digest not in self.payloads:
             self.payloads[stored.digest] = PayloadRow(digest=stored.digest, text=stored.text, size=stored.size)
-            self.values[stored.digest] = json.loads(stored.text) if value is ... else value
+            self.values[stored.digest] = stored.value() if value is ... else value
         return stored.digest
 
     def keep_log(self, text: str) -> str | None:

@@ -164,7 +164,7 @@ def ask(draft: Draft, scope: ScopeRow, step: StepPlan, round: int) -> Entered:
                 frozen=draft.facts.identity.frozen,
             )
         )
-    except BadExpression as error:
+    except (BadExpression, NotStorable) as error:
         return Settled(outcome="failed", failure=Failure(code="bad_expression", message=str(error)))
 
 

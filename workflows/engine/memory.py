@@ -31,6 +31,7 @@ from workflows.facts import (
     VisitRow,
     column_names,
 )
+from workflows.jsonvalue import decode
 from workflows.models import (
     Attempt,
     ControlMessage,
@@ -64,7 +65,7 @@ class Payloads:
             row = Payload.objects.filter(digest=digest).values_list("text", "size").first()
             if row is None:
                 raise LookupError(f"payload {digest} is missing")
-            known = (row[1], json.loads(row[0]))
+            known = (row[1], decode(row[0]))
             self.put(digest, *known)
         else:
             self._values.move_to_end(digest)
@@ -76,7 +77,7 @@ class Payloads:
         for start in range(0, len(missing), READ_AT_ONCE):
             rows = Payload.objects.filter(digest__in=missing[start : start + READ_AT_ONCE])
             for digest, text, size in rows.values_list("digest", "text", "size"):
-                self.put(digest, size, json.loads(text))
+                self.put(digest, size, decode(text))
 
     def put(self, digest: str, size: int, value: Any) -> None:
         if digest in self._values:
@@ -118,7 +119,7 @@ class Memory:
         self._scopes = {row["path"]: ScopeRow(**row) for row in live.values(*column_names(ScopeRow))}
         paths = list(self._scopes)
         variables = ScopeVars.objects.filter(run_id=run_id, path__in=paths).values_list("path", "values")
-        self._variables: dict[str, Mapping[str, Any]] = {path: json.loads(text) for path, text in variables}
+        self._variables: dict[str, Mapping[str, Any]] = {path: decode(text) for path, text in variables}
         numbers = [scope.visit for scope in self._scopes.values() if scope.visit is not None]
         visits = Visit.objects.filter(run_id=run_id, number__in=numbers).values(*column_names(VisitRow))
         self._open = {row["number"]: VisitRow(**row) for row in visits}
@@ -357,7 +358,7 @@ def identity_of(run_id: int) -> tuple[RunIdentity, Run]:
     run = Run.objects.select_related("plan", "workflow").filter(pk=run_id).first()
     if run is None:
         raise Refusal("run.not_found", run=run_id)
-    params = json.loads(Payload.objects.values_list("text", flat=True).get(digest=run.params_digest))
+    params = decode(Payload.objects.values_list("text", flat=True).get(digest=run.params_digest))
     identity = RunIdentity(
         id=run.pk,
         workflow=run.workflow.name,

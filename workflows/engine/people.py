@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-
 from workflows.clock import unix_ms
 from workflows.definitions.plan import StepPlan
 from workflows.engine import settling
@@ -11,7 +9,7 @@ from workflows.engine.contract import Ask
 from workflows.engine.draft import Draft
 from workflows.engine.reserving import pause
 from workflows.facts import InterruptRow, ScopeRow, VisitRow
-from workflows.jsonvalue import canonical
+from workflows.jsonvalue import canonical, decode
 from workflows.statuses import AttemptStatus, InterruptStatus, ScopePhase, WaitsFor
 
 
@@ -86,7 +84,7 @@ def take_answer(draft: Draft, scope: ScopeRow) -> None:
     assert scope.visit is not None
     question = draft.interrupt(scope.visit)
     assert question is not None
-    answer = json.loads(question.answer)
+    answer = decode(question.answer)
     visit = draft.visit(scope.visit)
     step = draft.plan.steps[visit.step]
     draft.begin_revision()

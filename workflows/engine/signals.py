@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
-
 from workflows.engine import settling
 from workflows.engine.contract import AwaitSignal
 from workflows.engine.draft import Draft
 from workflows.engine.environment import evaluate
 from workflows.expressions import BadExpression
 from workflows.facts import ControlRow, ScopeRow, VisitRow
+from workflows.jsonvalue import decode
 from workflows.statuses import ScopePhase, WaitsFor
 
 
@@ -32,7 +31,7 @@ def take(draft: Draft, scope: ScopeRow) -> bool:
     visit = draft.visit(scope.visit)
     step = draft.plan.steps[visit.step]
     for message in draft.signals:
-        content = json.loads(message.payload)
+        content = decode(message.payload)
         if message.sequence in draft.controls or not fits(draft, scope, content):
             continue
         draft.controls.append(message.sequence)

@@ -22,7 +22,9 @@ LOOP_LIMIT = 10_000
 _CHARACTERS = 16
 #: Nodes up to which an expression without loops and without functions that multiply needs no bound.
 _FEW = 64
-_GROWING = frozenset({"replace", "format", "split", "join", "from_json", "to_json"})
+_GROWING = frozenset({"replace", "format", "split", "join", "from_json", "to_json", "matches"})
+#: Pairs of a character and a place in a pattern that cost as much as a cell: matching cannot be interrupted either.
+_MATCHED_PER_CELL = 5
 #: What our own functions cost per cell: their values cross into Python and back.
 _CROSSING = 20
 _OWN = frozenset({"get", "sum", "unique", "sort", "keys", "to_json", "from_json"})
@@ -205,6 +207,8 @@ class _Estimate:
         result = _result_of(node.function, sizes, total)
         factor = _CROSSING if node.function in _OWN else 1
         self.work += times * (total + result.cells) * factor
+        if node.function == "matches" and len(sizes) > 1:
+            self.work += times * (sizes[0].length * sizes[1].length) // _MATCHED_PER_CELL
         return result
 
 

@@ -101,9 +101,16 @@ class Collection(Node):
     members: tuple[Node, ...] = field(default=())
 
 
+#: Signs (`!`, `-`) in one expression; more of them in a row would nest deeper than it can be evaluated.
+MOST_SIGNS = 200
+
+
 def parse(source: str) -> Node:
-    """The tree of ``source``. Raises :class:`SyntaxTrouble` for text that is not an expression."""
-    return _Parser(source).whole()
+    """The tree of ``source``. Raises :class:`SyntaxTrouble` for text that is not an expression, or nests too deeply."""
+    try:
+        return _Parser(source).whole()
+    except RecursionError:
+        raise SyntaxTrouble(0) from None
 
 
 def tokens_of(source: str) -> Iterator[Token]:
@@ -140,6 +147,7 @@ class _Parser:
     def __init__(self, source: str) -> None:
         self.tokens = list(tokens_of(source))
         self.index = 0
+        self.signs = 0
 
     @property
     def token(self) -> Token:
@@ -209,6 +217,9 @@ class _Parser:
         if not self.is_at("!", "-"):
             return self.member()
         sign = self.take()
+        self.signs += 1
+        if self.signs > MOST_SIGNS:
+            raise SyntaxTrouble(sign.start)
         return self.operator(sign.text, sign, (self.unary(),), sign.start)
 
     def member(self) -> Node:

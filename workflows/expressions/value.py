@@ -41,7 +41,10 @@ class Value:
         ``escape`` is applied to the text of each expression that stands inside other text, and to texts that are one
         expression alone. Raises :class:`BadExpression`.
         """
-        return _render(self._template, names, escape)
+        try:
+            return _render(self._template, names, escape)
+        except RecursionError:
+            raise BadExpression("The expression is nested too deeply to be evaluated.") from None
 
     def __repr__(self) -> str:
         return f"Value({self.source!r})"

@@ -1,4 +1,4 @@
-"""Answering: who may say what to an open question, checked before it is stored (BEHAVIOURS INT)."""
+"""Answering: who may say what to an open question, checked before it is stored (promises INT)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whether a workflow can run here: kinds and features of this version, functions, secrets (FORMAT 4.3)."""
+"""Whether a workflow can run here: kinds and features of this version, functions, secrets (docs/format.md)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Reconcile: a person says what became of an attempt whose worker died (BEHAVIOURS ADM.6)."""
+"""Reconcile: a person says what became of an attempt whose worker died (promise ADM.6)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Runs: start, cancel, hold and go on, retry. What a person may do to a run (DESIGN §8)."""
+"""Runs: start, cancel, hold and go on, retry. What a person may do to a run (docs/architecture.md)."""
 
 from __future__ import annotations
 

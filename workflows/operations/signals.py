@@ -1,4 +1,4 @@
-"""Signals: sent by people and programs, kept until a wait of the run takes them (BEHAVIOURS CTL)."""
+"""Signals: sent by people and programs, kept until a wait of the run takes them (promises CTL)."""
 
 from __future__ import annotations
 

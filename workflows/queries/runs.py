@@ -14,6 +14,7 @@ from django.db.models import Count
 from workflows.clock import moment
 from workflows.engine.draft import visit_path
 from workflows.errors import Refusal
+from workflows.jsonvalue import decode
 from workflows.models import Attempt, Interrupt, Payload, Run, Scope, Visit
 from workflows.queries.waiting import told_reasons
 from workflows.statuses import LIVE_STATUSES, RunStatus, ScopeKind, VisitStatus
@@ -143,7 +144,7 @@ def payload_values(digests: Iterable[str | None]) -> Mapping[str | None, Any]:
     values: dict[str | None, Any] = {None: None}
     for start in range(0, len(wanted), _AT_ONCE):
         rows = Payload.objects.filter(digest__in=wanted[start : start + _AT_ONCE])
-        values.update((digest, json.loads(text)) for digest, text in rows.values_list("digest", "text"))
+        values.update((digest, decode(text)) for digest, text in rows.values_list("digest", "text"))
     return values
 
 
@@ -233,7 +234,7 @@ def run_result(run_id: int) -> dict[str, Any]:
 def live_runs() -> int:
     """How many runs can go on by themselves now or after a while."""
     waiting = Run.objects.filter(status=RunStatus.WAITING, wake_at_ms__isnull=False)
-    going = Run.objects.filter(status__in=[RunStatus.QUEUED, RunStatus.RUNNING])
+    going = Run.objects.filter(status__in=[RunStatus.QUEUED, RunStatus.RUNNING]).exclude(Run.objects.lacks_slot())
     return int(waiting.count() + going.count() + Run.objects.runnable().count())
 
 
