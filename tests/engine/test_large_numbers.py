@@ -20,7 +20,7 @@ TEXT = workflow(
 )
 
 
-@pytest.mark.parametrize("takeover", [0, 1])
+@pytest.mark.parametrize("takeover", [0, 2])
 def test_a_large_number_in_an_output_is_read_as_it_was_stored(takeover: int) -> None:
     """SET.5"""
     player = Player(publish_run(TEXT), {"a": ok([1e17])}, takeover=takeover)
