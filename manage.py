@@ -9,6 +9,8 @@ import sys
 NEEDED = (3, 11)
 #: The exit code of a command that cannot be carried out as it was given.
 USAGE = 2
+#: The exit code of a command that was interrupted and leaves everything as it is.
+INTERRUPTED = 6
 
 
 def main() -> None:
@@ -28,6 +30,9 @@ def main() -> None:
     try:
         settings.INSTALLED_APPS  # noqa: B018 - reading one setting reads all of them
         execute_from_command_line(sys.argv)
+    except KeyboardInterrupt:
+        # before a command listens for it: nothing has been begun
+        raise SystemExit(INTERRUPTED) from None
     except ImproperlyConfigured as error:
         _leave(f"The settings cannot be used: {error}", "docs/settings.md lists every variable.")
 

@@ -110,6 +110,13 @@ def test_publishing_makes_versions_and_the_same_file_makes_none(tmp_path: Path) 
     assert Workflow.objects.get().current == Plan.objects.get(version=2)
 
 
+def test_files_that_are_published_together_may_name_each_other(tmp_path: Path) -> None:
+    parent = workflow_file(tmp_path, "steps: [{ id: a, kind: workflow, ref: child }]\n", "parent")
+    child = workflow_file(tmp_path, STEPS, "child")
+    answer = manage("workflows", "publish", parent, child)
+    assert (answer.code, answer.out) == (0, "parent: version 1 published\nchild: version 1 published\n")
+
+
 def test_a_mistake_in_one_file_publishes_none(tmp_path: Path) -> None:
     good, bad = workflow_file(tmp_path, STEPS), workflow_file(tmp_path, BROKEN, "broken")
     answer = manage("workflows", "publish", good, bad)

@@ -49,9 +49,12 @@ def check_files(texts: Sequence[bytes]) -> list[Validation]:
     return [validate(text, known) for text in texts]
 
 
-def definition_of_file(text: bytes, *, private: bool = True) -> Definition:
-    """The workflow that a file describes. Nothing is stored. Raises ``definition.invalid`` with the problems."""
-    validation = check_file(text)
+def definition_of_file(text: bytes, *, private: bool = True, beside: Sequence[bytes] = ()) -> Definition:
+    """The workflow that a file describes. Nothing is stored. ``beside`` are files whose workflows it may name.
+
+    Raises ``definition.invalid`` with the problems.
+    """
+    validation = validate(text, known_here(beside))
     if not validation.is_valid or validation.document is None or validation.source is None:
         raise Refusal("definition.invalid", count=len(validation.errors), problems=validation.problems)
     frozen = freeze(validation.document)
@@ -133,7 +136,8 @@ def store_definition(definition: Definition, *, created_by: str) -> StoredPlan:
     )
 
 
-def publish_file(text: bytes, *, created_by: str) -> tuple[Definition, StoredPlan]:
-    """Make a file the current version of its workflow. Raises ``definition.invalid``."""
-    definition = definition_of_file(text, private=False)
+def publish_file(text: bytes, *, created_by: str, beside: Sequence[bytes] = ()) -> tuple[Definition, StoredPlan]:
+    """Make a file the current version of its workflow; ``beside`` are published with it. Raises
+    ``definition.invalid``."""
+    definition = definition_of_file(text, private=False, beside=beside)
     return definition, store_definition(definition, created_by=created_by)

@@ -112,12 +112,13 @@ class Command(WaypostCommand):
     def do_publish(self, *, targets: list[str], person: str | None, as_json: bool, **options: Any) -> int:
         contents = [(target, read_file(target)) for target in targets]
         actor = shell_actor(person)
+        texts = [content for _, content in contents]
         for target, content in contents:  # all or none: a mistake in one file publishes no other
             with problems_are_in(target, is_one_of_many=True):
-                definition_of_file(content, private=False)
+                definition_of_file(content, private=False, beside=texts)
         published = []
         for target, content in contents:
-            definition, stored = publish_file(content, created_by=actor.name)
+            definition, stored = publish_file(content, created_by=actor.name, beside=texts)
             published.append(
                 {
                     "file": target,
