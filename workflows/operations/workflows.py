@@ -38,11 +38,6 @@ class Definition:
     private: bool = False
 
 
-def check_file(text: bytes) -> Validation:
-    """Every problem of a workflow file, against what this server knows."""
-    return validate(text, known_here())
-
-
 def check_files(texts: Sequence[bytes]) -> list[Validation]:
     """Every problem of several files, which may name each other's workflows."""
     known = known_here(texts)
