@@ -23,6 +23,15 @@ TWO_STEPS = workflow(
   - { id: two, kind: shell, run: make, access: read }
 """
 )
+TOGETHER = workflow(
+    """
+  - id: each
+    kind: map
+    over: ${ [1, 2, 3, 4, 5, 6] }
+    concurrency: 6
+    do: [{ id: work, kind: shell, run: make, access: read }]
+"""
+)
 CHAIN = workflow(
     """
   - { id: count, kind: assign, set: { n: "${ vars.n + 1 }" }, max_visits: 150, next: { exhausted: done } }
@@ -90,6 +99,18 @@ def test_a_sequential_step_is_ten_statements_and_a_commit_on_sqlite() -> None:
         "INSERT INTO",
         "INSERT INTO",
     ]
+
+
+@pytest.mark.parametrize("size", [10, 7_900, 300_000, 900_000])
+@pytest.mark.django_db(transaction=True)
+def test_outputs_of_any_size_that_arrive_together_are_written(size: int) -> None:
+    """What a socket does not take at once must not be waited for in vain."""
+    hand = Hand(publish_run(TOGETHER))
+    hand.step()
+    outputs = {name: ok("x" * size + name) for name in hand.running}
+    assert len(outputs) == 6
+    advance(hand.batch(hand.decide(outputs)))
+    assert_sound()
 
 
 @pytest.mark.django_db(transaction=True)

@@ -21,9 +21,12 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 
 from workflows.errors import Refusal
 from workflows.ledger.batch import Batch
-from workflows.ledger.hot_path import Writer, fence, inserts, join, releases, updates, writer_for
+from workflows.ledger.hot_path import Statement, Writer, fence, inserts, join, releases, updates, writer_for
 from workflows.ledger.side_rows import has_side_rows
 
+#: Bytes of values that a pipeline may carry between two synchronizations. psycopg waits there for answers without having
+#: sent what the socket did not take at once, which no answer follows: a statement has to fit into the smallest buffer.
+MOST_PIPELINED = 8_000
 #: Updates of a table beyond which a batch is not one statement: each is a part with a plan of its own.
 MOST_UPDATES = 2
 
@@ -126,6 +129,8 @@ def _write_in_two_trips(connection: BaseDatabaseWrapper, batch: Batch) -> bool:
     writer = writer_for(connection)
     first = fence(writer, batch)
     rest = [*updates(writer, batch), *inserts(writer, batch), *releases(writer, batch)]
+    if any(_size(statement) > MOST_PIPELINED for statement in (first, *rest)):
+        return _write_statement_by_statement(connection, first, rest)
     try:
         with driver.pipeline() as pipeline, _raw_cursor(connection) as cursor:
             cursor.execute("BEGIN")
@@ -146,6 +151,32 @@ def _write_in_two_trips(connection: BaseDatabaseWrapper, batch: Batch) -> bool:
     if not passed:
         driver.rollback()
     return passed
+
+
+def _write_statement_by_statement(connection: BaseDatabaseWrapper, first: Statement, rest: list[Statement]) -> bool:
+    """What is too large for a pipeline, a round trip each: beside the bytes these cost little."""
+    driver = connection.connection
+    try:
+        with _raw_cursor(connection) as cursor:
+            cursor.execute("BEGIN")
+            cursor.execute(numbered(first.sql), first.parameters)
+            passed: bool = cursor.rowcount == 1
+            if passed:
+                for statement in rest:
+                    cursor.execute(numbered(statement.sql), statement.parameters)
+                driver.commit()
+    except BaseException:
+        _undo(driver)
+        raise
+    if not passed:
+        driver.rollback()
+    return passed
+
+
+def _size(statement: Statement) -> int:
+    """About how many bytes the values of a statement take; a character outside of ASCII may be four of them."""
+    texts = [value for value in statement.parameters if isinstance(value, str)]
+    return sum(len(text) if text.isascii() else 4 * len(text) for text in texts) + 16 * len(statement.parameters)
 
 
 def _undo(driver: Any) -> None:
