@@ -24,8 +24,8 @@ from workflows.ledger.batch import Batch
 from workflows.ledger.hot_path import Statement, Writer, fence, inserts, join, releases, updates, writer_for
 from workflows.ledger.side_rows import has_side_rows
 
-#: Bytes of values that a pipeline may carry between two synchronizations. psycopg waits there for answers without having
-#: sent what the socket did not take at once, which no answer follows: a statement has to fit into the smallest buffer.
+#: Bytes of values that a pipeline may carry between two synchronizations. psycopg waits there for answers without
+#: having sent what the socket did not take at once, so a statement has to fit into the smallest buffer of a socket.
 MOST_PIPELINED = 8_000
 #: Updates of a table beyond which a batch is not one statement: each is a part with a plan of its own.
 MOST_UPDATES = 2

@@ -4,7 +4,10 @@ Columns that are hashed or compared hold canonical JSON text. Rows of one run re
 (run, number) or (run, path), so they can be inserted in one batch and copied by a fork without renaming.
 """
 
+from workflows.models.access import WorkflowAccess
 from workflows.models.attempt import Attempt
+from workflows.models.audit import AuditEntry
+from workflows.models.bulk import BulkAction, BulkItem
 from workflows.models.control import ControlMessage
 from workflows.models.event import Event
 from workflows.models.history import RowVersion
@@ -19,6 +22,9 @@ from workflows.models.workflow import Plan, Workflow
 
 __all__ = [
     "Attempt",
+    "AuditEntry",
+    "BulkAction",
+    "BulkItem",
     "ControlMessage",
     "Event",
     "Fanout",
@@ -35,4 +41,5 @@ __all__ = [
     "Visit",
     "Vote",
     "Workflow",
+    "WorkflowAccess",
 ]

@@ -62,6 +62,7 @@ class Interrupt(RunRow):
             models.CheckConstraint(condition=Q(status__in=InterruptStatus.values), name="interrupt_status_known"),
         ]
         indexes = [models.Index(fields=["deadline_ms"], name="interrupt_open", condition=Q(status="open"))]
+        permissions = [("answer_interrupt", "Can answer questions and approvals")]
 
     def __str__(self) -> str:
         return f"{self.run_id} v{self.visit} {self.kind} {self.status}"

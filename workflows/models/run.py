@@ -13,6 +13,7 @@ from workflows.models.columns import digest_column, millis_column
 from workflows.models.guard import GuardedQuerySet, require_ledger_transaction
 from workflows.models.lease import Lease
 from workflows.models.slot import Slot
+from workflows.models.workflow import Workflow
 from workflows.statuses import LIVE_STATUSES, RunStatus, SlotKind
 
 #: Columns of the run's state: each revision that changes one of them leaves a RowVersion. The rest are counters,
@@ -24,6 +25,10 @@ class RunQuerySet(GuardedQuerySet):
     def live(self) -> RunQuerySet:
         """Runs that have not ended."""
         return self.filter(status__in=LIVE_STATUSES)
+
+    def visible_to(self, user: Any) -> RunQuerySet:
+        """Runs of the workflows that a user may see; whether they may look at all is a permission (``view_run``)."""
+        return self.filter(workflow__in=Workflow.objects.visible_to(user))
 
     def runnable(self, now: Any = None) -> RunQuerySet:
         """Runs a worker may take: queued, running without a live lease, parked and woken, or of a dead owner."""
@@ -125,8 +130,12 @@ class Run(models.Model):
     concurrency_key = models.TextField(default="", blank=True)
     concurrency_max = models.PositiveIntegerField(default=0, help_text="0: takes no slot")
     invocation_key = models.CharField(max_length=64, null=True)
-    fork_of = models.ForeignKey("self", null=True, on_delete=models.SET_NULL, related_name="forks", db_constraint=False)
+    # stays when the origin is pruned: the lineage says so
+    fork_of = models.ForeignKey(
+        "self", null=True, on_delete=models.DO_NOTHING, related_name="forks", db_constraint=False
+    )
     fork_revision = models.PositiveBigIntegerField(null=True)
+    fork_request = models.TextField(default="", blank=True, help_text="JSON: the cut and what was edited")
     request_id = models.CharField(max_length=200, null=True)
 
     status = models.CharField(max_length=10, choices=RunStatus.choices, default=RunStatus.QUEUED)
@@ -151,6 +160,7 @@ class Run(models.Model):
     crashed_at_visits = models.PositiveIntegerField(null=True)
     active_ms = millis_column(default=0)
     workspace = models.CharField(max_length=200, default="", blank=True)
+    audit_hold = models.TextField(default="", blank=True, help_text="JSON: who keeps it from being pruned, since, why")
 
     objects = RunManager()
 
@@ -169,6 +179,20 @@ class Run(models.Model):
                 condition=Q(status__in=sorted(LIVE_STATUSES)),
             ),
             models.Index(fields=["status", "-id"], name="run_by_status"),
+            models.Index(fields=["workflow", "-id"], name="run_by_workflow"),
+            models.Index(fields=["started_by", "-id"], name="run_by_starter"),
+        ]
+        permissions = [
+            ("start_run", "Can start runs and send signals"),
+            ("cancel_run", "Can cancel runs"),
+            ("hold_run", "Can pause runs, lift holds and steer"),
+            ("reopen_run", "Can reopen and retry runs and skip steps"),
+            ("reconcile_run", "Can say what became of interrupted writes"),
+            ("abandon_run", "Can abandon runs"),
+            ("fork_run", "Can fork runs"),
+            ("export_run", "Can export runs"),
+            ("exceed_limit", "Can start runs beside a full concurrency key"),
+            ("keep_run", "Can put runs on audit hold"),
         ]
 
     def __str__(self) -> str:

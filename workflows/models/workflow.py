@@ -2,10 +2,34 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from django.db import models
+from django.db.models import Q
 
 from workflows.models.columns import digest_column, name_column
-from workflows.models.guard import GuardedManager
+from workflows.models.guard import GuardedManager, GuardedQuerySet
+
+
+def open_to(user: Any, workflow: str = "") -> Q:
+    """What ``user`` may see: of a workflow whose access names no group, or one of theirs; superusers see everything.
+
+    ``workflow`` is the name of the relation, empty for workflows themselves.
+    """
+    if user.is_superuser:
+        return Q()
+    path = f"{workflow}__access" if workflow else "access"
+    return Q(**{f"{path}__isnull": True}) | Q(**{f"{path}__group__in": user.groups.all()})
+
+
+class WorkflowQuerySet(GuardedQuerySet):
+    def visible_to(self, user: Any) -> WorkflowQuerySet:
+        """Workflows that a user may see; whether they may look at all is a permission (``view_workflow``)."""
+        return self.filter(open_to(user)).distinct()
+
+
+class WorkflowManager(models.Manager.from_queryset(WorkflowQuerySet)):  # type: ignore[misc]
+    """Workflows have no swap of their own: their version is published under their lock."""
 
 
 class Workflow(models.Model):
@@ -16,7 +40,7 @@ class Workflow(models.Model):
     current = models.ForeignKey("Plan", null=True, blank=True, on_delete=models.PROTECT, related_name="+")
     created_at = models.DateTimeField()
 
-    objects = GuardedManager()
+    objects = WorkflowManager()
 
     class Meta:
         ordering = ["name"]
@@ -47,6 +71,7 @@ class Plan(models.Model):
             models.UniqueConstraint(fields=["workflow", "version"], name="plan_version_once"),
         ]
         indexes = [models.Index(fields=["workflow", "hash"], name="plan_by_hash")]
+        permissions = [("publish_plan", "Can publish versions of workflows")]
 
     def __str__(self) -> str:
         return f"{self.workflow_id} v{self.version}" if self.version else f"{self.workflow_id} {self.hash[:12]}"
