@@ -6,7 +6,7 @@ from django.db import migrations, models
 
 class Migration(migrations.Migration):
     dependencies = [
-        ("auth", "0012_alter_user_first_name_max_length"),
+        ("auth", "0001_initial"),
         ("workflows", "0001_initial"),
     ]
 
