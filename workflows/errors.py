@@ -79,6 +79,9 @@ class RefusalRule:
 
 
 REFUSALS: dict[str, RefusalRule] = {
+    "access.denied": RefusalRule(
+        "{actor} may not {what}.", "Whoever manages users and groups can allow it (permission `{permission}`).", 403
+    ),
     "attempt.conflict": RefusalRule("Attempt {attempt} is already settled with another result."),
     "attempt.input_changed": RefusalRule(
         "The inputs of {visit} differ from those of its interrupted attempt, so it is not repeated under the same key.",
@@ -122,7 +125,6 @@ REFUSALS: dict[str, RefusalRule] = {
         "Another worker goes on with the run; nothing of this one was written.",
         exit_code=ExitCode.HELD,
     ),
-    "permission.denied": RefusalRule("{actor} may not {action}.", "", 403),
     "plan.corrupt": RefusalRule(
         "The stored plan of {plan} does not match its hash.",
         "Restore the row from a backup; runs of it can still be shown and abandoned.",

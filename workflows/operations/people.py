@@ -1,23 +1,37 @@
-"""Who acts from a shell: the operating system's user, or somebody they name with ``--as``."""
+"""Who acts: a user of the site, or from a shell the operating system's user or somebody they name with ``--as``."""
 
 from __future__ import annotations
 
 import getpass
 import shlex
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from django.contrib.auth import get_user_model
 from django.db import connection
 
 from workflows.errors import Refusal
 
+if TYPE_CHECKING:
+    from django.contrib.auth.models import AbstractUser, AnonymousUser
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Actor:
-    """``name`` is whoever acts in the run's eyes (``run.started_by``); ``recorded`` is what the event log keeps."""
+    """``name`` is whoever acts in the run's eyes (``run.started_by``); ``recorded`` is what events and audit keep.
+
+    ``user`` is asked for permissions (``operations.access``); None is the operator's shell, which may do everything.
+    """
 
     name: str
     recorded: str
+    user: AbstractUser | AnonymousUser | None = field(default=None, repr=False, compare=False)
+
+
+def user_actor(user: AbstractUser | AnonymousUser, *, through: str = "") -> Actor:
+    """A logged-in user. ``through`` says by what they act if not in person: ``key ci`` is recorded beside the name."""
+    name = user.get_username()
+    return Actor(name=name, recorded=f"{name} ({through})" if through else name, user=user)
 
 
 def shell_actor(person: str | None = None) -> Actor:
