@@ -41,6 +41,10 @@ logger = logging.getLogger(__name__)
 
 #: Wall time a chain of pure steps may take before it is cut into another transaction, in seconds.
 CHAIN_S = 0.05
+#: How long a result waits for those of attempts that began together with its own, in seconds: for each next one, and
+#: altogether. A transaction for several results costs little more than one for a single result.
+GATHER_NEXT_S = 0.001
+GATHER_S = 0.005
 
 
 class Left(Enum):
@@ -139,6 +143,7 @@ class Session:
         self.results: dict[tuple[int, int], Result] = {}
         self.messages: list[ControlRow] = []
         self.running: set[tuple[int, int]] = set()
+        self.begun_last: set[tuple[int, int]] = set()
         self.began = time.monotonic()
         self.first = True
         self.released = False
@@ -234,8 +239,9 @@ class Session:
             self.driver.effects.stop_visit(self.run_id, visit, "cancelled")
         if draft.admissions:
             self.refuse_when_lost()
+        self.begun_last = {(admission.visit.number, admission.attempt.number) for admission in draft.admissions}
+        self.running |= self.begun_last
         for admission in draft.admissions:
-            self.running.add((admission.visit.number, admission.attempt.number))
             self.driver.effects.start(
                 admission, self.plan, self.memory.identity, self.deliveries.put, self.driver.observer.progress
             )
@@ -287,12 +293,18 @@ class Session:
     def take_deliveries(self, timeout: float) -> bool:
         """Take every delivery there is, waiting for the first one; whether a result is in hand."""
         try:
-            delivery = self.deliveries.get(timeout)
+            self.take(self.deliveries.get(timeout))
+            until = time.monotonic() + GATHER_S
             while True:
-                self.take(delivery)
-                delivery = self.deliveries.get(0)
+                self.take(self.deliveries.get(self.gather(until)))
         except queue.Empty:
             return bool(self.results)
+
+    def gather(self, until: float) -> float:
+        """How long to wait for one more result: not at all when none of the attempts begun last is still out."""
+        if not self.results or self.begun_last <= self.results.keys():
+            return 0
+        return min(GATHER_NEXT_S, max(0.0, until - time.monotonic()))
 
     def take(self, delivery: Delivery | None) -> None:
         if delivery is None:
