@@ -42,7 +42,7 @@ def _body(body: Body, place: str) -> Iterator[str]:
         yield from _step(step)
     targets: set[str] = set()
     for step in body.steps:
-        for target, outcomes in _routes(step).items():
+        for target, outcomes in shown_routes(step).items():
             targets.add(target)
             label = f'|"{_escaped(", ".join(outcomes))}"|' if outcomes else ""
             yield f"{_step_id(step.id)} -->{label} {_target_id(target, place)}"
@@ -73,7 +73,7 @@ def _box(identifier: str, title: str, inside: Iterator[str], *, escaped: bool = 
     yield "end"
 
 
-def _routes(step: StepPlan) -> dict[str, list[str]]:
+def shown_routes(step: StepPlan) -> dict[str, list[str]]:
     """Targets with the outcomes worth naming on the way to them."""
     targets: dict[str, list[str]] = {}
     main_target = step.routes.get(step.main_outcome or "")
