@@ -1,0 +1,170 @@
+"""Words of the templates, built in everywhere: statuses, times, text of runs, people, JSON.
+
+Text that a run supplied is always escaped, and isolated with ``<bdi>`` so that its writing direction stays its own.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from django import template
+from django.utils import timezone
+from django.utils.html import conditional_escape, format_html
+from django.utils.safestring import SafeString, mark_safe
+
+from workflows.pages import icons
+from workflows.pages.wording import age_words, count_words, duration_words, exact_words
+
+register = template.Library()
+
+THEMES = ("auto", "light", "dark")
+#: A page shows no more of one value; the rest is behind a link.
+MOST_CHARACTERS = 20_000
+_WORD = re.compile(r"[a-z][a-z0-9_]*\Z")
+
+
+@register.simple_tag
+def icon(name: str) -> SafeString:
+    return icons.picture(name)
+
+
+@register.simple_tag
+def status(value: Any, word: str = "") -> SafeString:
+    """A status as picture and word, never as colour alone. One that this version does not know is shown as it is."""
+    text = str(value)
+    css = text if _WORD.match(text) else "unknown"
+    return format_html(
+        '<span class="status status-{}">{}<span>{}</span></span>', css, icons.picture(text), word or text
+    )
+
+
+@register.filter
+def age(value: datetime | str | None) -> SafeString:
+    """``3 min ago`` or ``in 2 h``, with the exact moment for who looks closer and for machines."""
+    at = _moment(value)
+    return SafeString("–") if at is None else _time(at, age_words(timezone.now() - at), is_age=True)
+
+
+@register.filter
+def exact(value: datetime | str | None) -> SafeString:
+    """The moment in UTC, to the second."""
+    at = _moment(value)
+    return SafeString("–") if at is None else _time(at, exact_words(at))
+
+
+@register.filter
+def duration(value: timedelta | float | None) -> str:
+    """A length of time; numbers are milliseconds."""
+    if value is None:
+        return "–"
+    return duration_words(value if isinstance(value, timedelta) else timedelta(milliseconds=value))
+
+
+@register.simple_tag
+def lasted(start: datetime | str | None, end: datetime | str | None = None) -> str:
+    """From ``start`` to ``end``, or until now while there is no end."""
+    begun = _moment(start)
+    return "–" if begun is None else duration_words((_moment(end) or timezone.now()) - begun)
+
+
+@register.filter
+def count(value: int | None) -> str:
+    return "–" if value is None else count_words(value)
+
+
+@register.filter
+def bdi(value: Any) -> SafeString:
+    """Text of a run or of a person. Its direction stays inside."""
+    return format_html("<bdi>{}</bdi>", "" if value is None else value)
+
+
+@register.filter
+def person(value: str | None) -> SafeString:
+    """Who did something, as it was recorded: ``ann``, ``shell:root as ann``."""
+    return format_html('<bdi class="person">{}</bdi>', value) if value else SafeString("–")
+
+
+@register.filter
+def cut(value: Any, limit: int = 200) -> SafeString:
+    """At most ``limit`` characters of a text, isolated; the whole is the title when it is not too long for one."""
+    text = "" if value is None else str(value)
+    if len(text) <= limit:
+        return format_html("<bdi>{}</bdi>", text)
+    return format_html('<bdi title="{}">{}…</bdi>', text[: limit * 5], text[: limit - 1])
+
+
+@register.simple_tag
+def long_text(value: Any, href: str = "", limit: int = MOST_CHARACTERS) -> SafeString:
+    """A text in its own lines. What is beyond ``limit`` is left out, with a link to the whole if there is one."""
+    text = "" if value is None else str(value)
+    shown = format_html('<pre class="text"><bdi>{}</bdi></pre>', text[:limit])
+    if len(text) <= limit:
+        return shown
+    return format_html("{}{}", shown, _cut_note(len(text), limit, href))
+
+
+@register.simple_tag
+def json_text(value: Any, href: str = "", limit: int = MOST_CHARACTERS) -> SafeString:
+    """A value as indented JSON; cut like ``long_text``."""
+    text = pretty(value)
+    shown = format_html('<pre class="json"><bdi>{}</bdi></pre>', text[:limit])
+    if len(text) <= limit:
+        return shown
+    return format_html("{}{}", shown, _cut_note(len(text), limit, href))
+
+
+@register.filter
+def coded(value: Any) -> SafeString:
+    """The text of a sentence of ours, with what stands in backticks as code."""
+    parts = str(conditional_escape(value)).split("`")
+    if len(parts) % 2 == 0:  # a backtick without its partner means nothing
+        return SafeString("`".join(parts))
+    marked = [part if index % 2 == 0 else f"<code>{part}</code>" for index, part in enumerate(parts)]
+    return mark_safe("".join(marked))  # noqa: S308 # escaped above
+
+
+@register.filter
+def startswith(value: Any, beginning: str) -> bool:
+    return str(value).startswith(beginning)
+
+
+@register.filter
+def words(value: str) -> list[str]:
+    """The words of a text, to go through."""
+    return value.split()
+
+
+@register.simple_tag(takes_context=True)
+def theme(context: template.Context) -> str:
+    """The theme that this browser chose: auto, light or dark."""
+    request = context.get("request")
+    chosen = request.COOKIES.get("theme", "") if request is not None else ""
+    return chosen if chosen in THEMES else "auto"
+
+
+def pretty(value: Any) -> str:
+    """A value as people read JSON."""
+    return json.dumps(value, ensure_ascii=False, indent=2)
+
+
+def _cut_note(length: int, limit: int, href: str) -> SafeString:
+    note = f"{count_words(limit)} of {count_words(length)} characters are shown."
+    if not href:
+        return format_html('<p class="cut-note">{}</p>', note)
+    return format_html('<p class="cut-note">{} <a href="{}">Show all of it</a></p>', note, href)
+
+
+def _moment(value: datetime | str | None) -> datetime | None:
+    if not value:
+        return None
+    at = datetime.fromisoformat(value) if isinstance(value, str) else value
+    return at.astimezone(UTC)
+
+
+def _time(at: datetime, words: str, *, is_age: bool = False) -> SafeString:
+    machine = at.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    mark = mark_safe(" data-age") if is_age else ""
+    return format_html('<time datetime="{}" title="{}"{}>{}</time>', machine, exact_words(at), mark, words)

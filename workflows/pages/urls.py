@@ -1,0 +1,21 @@
+"""Addresses of the pages; every address is here, by noun."""
+
+from __future__ import annotations
+
+from django.urls import path
+
+from workflows.pages import account, home
+
+app_name = "pages"
+
+urlpatterns = [
+    path("", home.home, name="home"),
+    # ---- account
+    path("login/", account.login, name="login"),
+    path("logout/", account.logout, name="logout"),
+    path("account/", account.account, name="account"),
+    path("theme/", account.theme, name="theme"),
+    # ---- workflows
+    # ---- runs
+    # ---- one run
+]
