@@ -1,4 +1,9 @@
-"""Addresses of the pages; every address is here, by noun."""
+"""Addresses of the pages; every address is here, by noun.
+
+Names that other pages link to: ``home``, ``workflow_list``, ``workflow`` (name), ``start`` (name), ``run_list``, ``run``
+(number), ``visit`` (number, visit), ``question`` (number, visit), ``reconcile`` (number, visit), ``inbox``, ``bulk``
+(bulk), ``audit``.
+"""
 
 from __future__ import annotations
 
@@ -16,6 +21,6 @@ urlpatterns = [
     path("account/", account.account, name="account"),
     path("theme/", account.theme, name="theme"),
     # ---- workflows
-    # ---- runs
+    # ---- runs, questions, audit
     # ---- one run
 ]
