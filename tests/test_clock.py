@@ -11,7 +11,7 @@ from django.db import connection
 from django.db.models import BigIntegerField, CharField, Value
 from django.db.models.functions import Cast
 
-from workflows.clock import DatabaseNow, database_now_ms, moment, now_sql, unix_ms
+from workflows.clock import NOW_MS, DatabaseNow, database_now_ms, moment, unix_ms
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -54,9 +54,9 @@ def test_the_expression_works_in_updates() -> None:
 
 def test_the_text_is_usable_with_and_without_parameters() -> None:
     with connection.cursor() as cursor:
-        cursor.execute(f"SELECT {now_sql()}")
+        cursor.execute(f"SELECT {NOW_MS[connection.vendor]}")
         bare = cursor.fetchone()[0]
-        cursor.execute(f"SELECT {now_sql()} WHERE 1 = %s", [1])
+        cursor.execute(f"SELECT {NOW_MS[connection.vendor]} WHERE 1 = %s", [1])
         bound = cursor.fetchone()[0]
     assert 0 <= bound - bare < 60_000
 
@@ -65,9 +65,9 @@ def test_the_text_is_usable_with_and_without_parameters() -> None:
 def test_the_clock_is_not_stale_inside_a_transaction() -> None:
     with connection.cursor() as cursor:
         cursor.execute("BEGIN")
-        cursor.execute(f"SELECT {now_sql()}")
+        cursor.execute(f"SELECT {NOW_MS[connection.vendor]}")
         began = cursor.fetchone()[0]
-        cursor.execute(f"SELECT pg_sleep(0.02), {now_sql()}")
+        cursor.execute(f"SELECT pg_sleep(0.02), {NOW_MS[connection.vendor]}")
         now = cursor.fetchone()[1]
         cursor.execute("ROLLBACK")
     assert now - began >= 20
@@ -75,7 +75,7 @@ def test_the_clock_is_not_stale_inside_a_transaction() -> None:
 
 @pytest.mark.store("sqlite")
 def test_the_clock_of_sqlite_loses_no_millisecond_to_rounding() -> None:
-    statement = f"SELECT {now_sql()}".replace("'now'", "%s")
+    statement = f"SELECT {NOW_MS[connection.vendor]}".replace("'now'", "%s")
     with connection.cursor() as cursor:
         for wanted in range(1_700_000_000_000, 1_700_000_001_000, 7):
             cursor.execute(statement, [moment(wanted).strftime("%Y-%m-%d %H:%M:%S.%f")])

@@ -35,11 +35,6 @@ class DatabaseNow(Func):
         return self.as_sql(compiler, connection, template=NOW_MS["postgresql"], **extra)
 
 
-def now_sql(using: str = DEFAULT_DB_ALIAS) -> str:
-    """The SQL text of the clock for the database ``using``."""
-    return NOW_MS[connections[using].vendor]
-
-
 def database_now_ms(using: str = DEFAULT_DB_ALIAS) -> int:
     """The database's present moment in Unix milliseconds. One round trip."""
     connection = connections[using]

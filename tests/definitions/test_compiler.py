@@ -147,7 +147,6 @@ def test_the_file_sets_defaults_for_timeout_retry_and_environment():
     env = plan.steps["a"].options["env"]
     assert env.pop("K") == {"secret": "key"}
     assert {name: value.evaluate({}) for name, value in env.items()} == {"A": 1, "B": 2, "C": None}
-    assert {name: value.evaluate({}) for name, value in plan.env.items()} == {"A": 1, "B": 1, "C": 1}
     assert plan.steps["b"].timeout == 120_000
     assert plan.steps["b"].retry == ()
     assert [check["timeout"] for check in plan.steps["b"].options["checks"]] == [1_000, None]

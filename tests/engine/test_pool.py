@@ -54,7 +54,6 @@ class Driver:
             dispatch_id="key",
             index=None,
             inputs={},
-            env={},
             secrets=lambda name: "hunter2-value",
             workspace=lambda: None,  # type: ignore[arg-type, return-value]
             deadline=None,

@@ -114,7 +114,6 @@ class Bench:
             "dispatch_id": "6b0c2f5e-0000-4000-8000-000000000001",
             "index": None,
             "inputs": inputs,
-            "env": {},
             "secrets": self.read_secret,
             "workspace": lambda: self.workspace,
             "deadline": None,

@@ -22,7 +22,6 @@ def plan_of(*steps: StepPlan) -> Plan:
         document={},
         params=(),
         secrets=(),
-        env={},
         budget=Budget(),
         main=Body(name="main", kind="section", steps=steps),
         on_failure=None,

@@ -71,7 +71,6 @@ def compile_plan(document: Mapping[str, Any]) -> Plan:
         document=document,
         params=tuple(document.get("params", ())),
         secrets=tuple(document.get("secrets", ())),
-        env=compiler.env,
         budget=_budget(document.get("budget", {})),
         main=main,
         on_failure=sections["on_failure"],

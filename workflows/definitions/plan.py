@@ -136,7 +136,6 @@ class Plan:
     document: Mapping[str, Any] = field(repr=False)
     params: tuple[Mapping[str, Any], ...]
     secrets: tuple[str, ...]
-    env: Mapping[str, Any]
     budget: Budget
     main: Body = field(repr=False)
     on_failure: Body | None = field(repr=False)

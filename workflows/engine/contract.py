@@ -172,7 +172,6 @@ class EffectContext:
     dispatch_id: str
     index: int | None
     inputs: Mapping[str, Any]
-    env: Mapping[str, Any]
     secrets: Callable[[str], str]
     workspace: Callable[[], Path]
     deadline: float | None

@@ -57,7 +57,6 @@ class Effects:
             dispatch_id=attempt.dispatch_id,
             index=admission.scope.index,
             inputs=admission.effect.inputs,
-            env=plan.env,
             secrets=read_secret,
             workspace=lambda: self.workspaces.path(identity.id),
             deadline=None,
