@@ -89,13 +89,16 @@ REFUSALS: dict[str, RefusalRule] = {
         exit_code=ExitCode.BLOCKED,
     ),
     "attempt.not_interrupted": RefusalRule(
-        "{visit} is not waiting to be reconciled.", "`runs show {run}` lists what is."
+        "{visit} is not waiting to be reconciled.", "`python manage.py runs show {run}` lists what is."
     ),
     "attempt.invalid_result": RefusalRule("This result cannot be recorded for {visit}: {reason}", http_status=422),
     "control.conflict": RefusalRule("Request id {request_id} was already used for something else in this run."),
     "control.too_many": RefusalRule("Run {run} has {limit} control messages pending; no more are taken."),
     "definition.invalid": RefusalRule(
-        "The workflow file has {problems}.", "`workflows validate` shows all of them.", 422, ExitCode.USAGE
+        "The workflow file has {problems}.",
+        "`python manage.py workflows validate` shows all of them.",
+        422,
+        ExitCode.USAGE,
     ),
     "history.no_such_revision": RefusalRule(
         "Run {run} has no revision {revision}; it has 1 to {current}.", "", 404, ExitCode.USAGE
@@ -112,7 +115,10 @@ REFUSALS: dict[str, RefusalRule] = {
     "interrupt.invalid": RefusalRule("The answer has {problems}.", "", 422, ExitCode.USAGE),
     "interrupt.not_allowed": RefusalRule("{who} may not answer {interrupt} of run {run}: {reason}.", "{advice}", 403),
     "interrupt.not_found": RefusalRule(
-        "Run {run} has no open question{interrupt}.", "`runs show {run}` lists the open ones.", 404, ExitCode.USAGE
+        "Run {run} has no open question{interrupt}.",
+        "`python manage.py runs show {run}` lists the open ones.",
+        404,
+        ExitCode.USAGE,
     ),
     "interrupt.voted": RefusalRule("{who} has already decided on {interrupt} of run {run}: {decision}."),
     "lease.held": RefusalRule(
@@ -158,9 +164,13 @@ REFUSALS: dict[str, RefusalRule] = {
     ),
     "run.not_found": RefusalRule("There is no run {run}.", "", 404, ExitCode.USAGE),
     "run.not_reopenable": RefusalRule("Run {run} is {status}; only failed, blocked and abandoned runs go on again."),
-    "run.nothing_to_retry": RefusalRule("Nothing in run {run} waits to be tried again.", "`runs show {run}` says why."),
+    "run.nothing_to_retry": RefusalRule(
+        "Nothing in run {run} waits to be tried again.", "`python manage.py runs show {run}` says why."
+    ),
     "run.nothing_to_skip": RefusalRule(
-        "Nothing in run {run} can be skipped.", "Only a step that failed or waits; `runs show {run}` says which.", 409
+        "Nothing in run {run} can be skipped.",
+        "Only a step that failed or waits; `python manage.py runs show {run}` says which.",
+        409,
     ),
     "run.parked": RefusalRule("Run {run} is {status} and waits: {reasons}."),
     "run.terminal": RefusalRule("Run {run} is already {status}."),
@@ -187,6 +197,7 @@ REFUSALS: dict[str, RefusalRule] = {
         404,
         ExitCode.USAGE,
     ),
+    "visit.not_found": RefusalRule("Run {run} has no {what}.", "", 404, ExitCode.USAGE),
     "workflow.not_found": RefusalRule("There is no workflow {name}.", "{suggestion}", 404, ExitCode.USAGE),
 }
 
