@@ -129,9 +129,14 @@ def run_for_page(run_id: int, user: Any) -> Run:
     return run
 
 
+def now_of(run: Run) -> int:
+    """The moment of the database, in Unix milliseconds, at which :func:`run_for_page` read the run."""
+    return int(vars(run)["now_ms"])
+
+
 def head_of(run: Run, user: Any) -> Head:
     """The head of a run that :func:`run_for_page` gave; two queries at most."""
-    now_ms: int = run.now_ms
+    now_ms = now_of(run)
     current = run.workflow.current
     latest = None if current is None else current.version
     is_newer = latest is not None and run.plan.version is not None and latest > run.plan.version

@@ -23,10 +23,10 @@ MOST_WAITS = 12
 MISSED_BEATS = 2
 
 
-def why_run(run: Run, user: Any = None) -> list[Because]:
+def why_run(run: Run, user: Any = None, *, now_ms: int | None = None) -> list[Because]:
     """The reasons why a run does not go on. ``user`` None may see every run. A few queries; none for a run that is
     over."""
-    return why(standing_of(run, user))
+    return why(standing_of(run, user, now_ms=now_ms))
 
 
 def standing_of(run: Run, user: Any = None, *, now_ms: int | None = None) -> Standing:
@@ -41,7 +41,7 @@ def standing_of(run: Run, user: Any = None, *, now_ms: int | None = None) -> Sta
             error_code=json.loads(run.error).get("code", "") if run.error else "",
         )
     at_ms = database_now_ms() if now_ms is None else now_ms
-    lease = Lease.objects.filter(run=run).first() or Lease(run=run)
+    lease = getattr(run, "lease", None) or Lease(run=run)
     scopes = list(_live(run.pk))
     waiting = [scope for scope in scopes if scope.phase == ScopePhase.WAITING and scope.waits_for != WaitsFor.JOIN]
     is_driven = lease.expires_ms > at_ms
