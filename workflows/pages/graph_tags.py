@@ -26,19 +26,24 @@ _KINDS = {
     "http": '<circle cx="8" cy="8" r="6"/><path d="M2 8h12M8 2c2.3 2 2.3 10 0 12M8 2c-2.3 2-2.3 10 0 12"/>',
     "llm": '<path d="M8 1.8 9.5 6.5 14.2 8 9.5 9.5 8 14.2 6.5 9.5 1.8 8l4.7-1.5z"/>',
     "agent": '<rect x="2.5" y="5.5" width="11" height="7.5" rx="2"/><path d="M8 5.5V2.8M5.8 9v.6M10.2 9v.6"/>',
-    "verify": '<path d="M8 1.6 13.4 4v3.7c0 3-2.2 5.5-5.4 6.7-3.2-1.2-5.4-3.7-5.4-6.7V4z"/><path d="m5.6 7.9 1.7 1.7 3.1-3.4"/>',
+    "verify": '<path d="M8 1.6 13.4 4v3.7c0 3-2.2 5.5-5.4 6.7-3.2-1.2-5.4-3.7-5.4-6.7V4z"/>'
+    '<path d="m5.6 7.9 1.7 1.7 3.1-3.4"/>',
     "assign": '<path d="M3 6h10M3 10h10"/>',
     "condition": '<path d="M8 1.8 14.2 8 8 14.2 1.8 8z"/>',
-    "approval": '<circle cx="6.2" cy="4.8" r="2.5"/><path d="M1.8 13.5c.4-3 2-4.6 4.4-4.6 1 0 1.8.3 2.5.7M9.6 12l1.6 1.6 3-3.3"/>',
+    "approval": '<circle cx="6.2" cy="4.8" r="2.5"/>'
+    '<path d="M1.8 13.5c.4-3 2-4.6 4.4-4.6 1 0 1.8.3 2.5.7M9.6 12l1.6 1.6 3-3.3"/>',
     "question": '<path d="M2 3h12v8H8.5L5.5 13.8V11H2z"/><path d="M6.6 6a1.5 1.5 0 1 1 1.5 1.6v.4"/>',
     "wait": '<circle cx="8" cy="8" r="6"/><path d="M8 4.6V8l2.3 1.5"/>',
     "map": '<rect x="5" y="2" width="9" height="7" rx="1.2"/><path d="M3.4 5.2H2V14h9v-2.2"/>',
     "parallel": '<path d="M3.5 2.5v11M8 2.5v11M12.5 2.5v11"/>',
     "block": '<rect x="2" y="2.5" width="12" height="11" rx="1.5"/><path d="M2 6h12"/>',
-    "workflow": '<rect x="1.75" y="2" width="5" height="4" rx="1"/><rect x="9.25" y="10" width="5" height="4" rx="1"/><path d="M4.25 6v6h5"/>',
+    "workflow": '<rect x="1.75" y="2" width="5" height="4" rx="1"/>'
+    '<rect x="9.25" y="10" width="5" height="4" rx="1"/><path d="M4.25 6v6h5"/>',
     "external": '<path d="M9 2.5h4.5V7M13.5 2.5 7.5 8.5M6.5 3H2.5v10.5H13V9.5"/>',
-    "langgraph": '<circle cx="3.7" cy="8" r="1.8"/><circle cx="12" cy="3.8" r="1.8"/><circle cx="12" cy="12.2" r="1.8"/><path d="m5.3 7.2 5-2.6M5.3 8.8l5 2.6"/>',
-    "end": '<circle cx="8" cy="8" r="6"/><rect x="5.7" y="5.7" width="4.6" height="4.6" fill="currentColor" stroke="none"/>',
+    "langgraph": '<circle cx="3.7" cy="8" r="1.8"/><circle cx="12" cy="3.8" r="1.8"/>'
+    '<circle cx="12" cy="12.2" r="1.8"/><path d="m5.3 7.2 5-2.6M5.3 8.8l5 2.6"/>',
+    "end": '<circle cx="8" cy="8" r="6"/>'
+    '<rect x="5.7" y="5.7" width="4.6" height="4.6" fill="currentColor" stroke="none"/>',
 }
 _UNKNOWN = '<circle cx="8" cy="8" r="6"/>'
 #: Pictures of the states of a node.
@@ -118,7 +123,7 @@ def node_class(node: Node, state: NodeState | None) -> str:
 @register.filter
 def edge_class(edge: Edge, taken: int) -> str:
     words = ["graph-edge"]
-    words += ["is-beside"] if edge.is_beside else []
+    words += ["is-back"] if edge.is_back else []
     words += [] if edge.is_main else ["is-side"]
     words += ["is-taken"] if taken else []
     return " ".join(words)

@@ -7,14 +7,23 @@ Pure layout, no database. ``graph_of`` gives the picture of a plan; what a run h
 from __future__ import annotations
 
 import re
-import unicodedata
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from workflows.definitions.graph import shown_routes
 from workflows.definitions.plan import DONE, FAIL, Body, Plan, StepPlan
-from workflows.queries.graph_layers import Arrow, Box, place
+from workflows.queries.graph_layers import MAIN, Arrow, Box, place, points_down
 from workflows.queries.graph_lines import lines
+from workflows.queries.graph_words import (
+    ICON_AND_MARK,
+    cut_to_width,
+    named,
+    node_width,
+    second_line,
+    text_width,
+    title_of,
+    words_of_note,
+)
 
 #: Colour families of the kinds.
 FAMILIES = {
@@ -22,11 +31,9 @@ FAMILIES = {
     **dict.fromkeys(("llm", "agent"), "model"),
     **dict.fromkeys(("approval", "question"), "people"),
     **dict.fromkeys(("map", "parallel", "block", "workflow"), "body"),
-    **dict.fromkeys(("assign", "condition", "wait", "end"), "flow"),
+    **dict.fromkeys(("assign", "condition", "wait"), "flow"),
 }
 NODE_HEIGHT = 46
-_LEAST_WIDTH, _MOST_WIDTH = 156, 236
-_ICON_AND_MARK = 66
 _PADDING = 14
 _HEADER = 46
 _LANE_HEADER = 24
@@ -92,7 +99,7 @@ class Edge:
     label_x: int
     label_y: int
     anchor: str
-    is_beside: bool
+    is_back: bool
     is_main: bool
 
 
@@ -236,7 +243,7 @@ class _Artist:
     """Draws the bodies of one plan, inner ones first. ``apart`` are the blocks drawn once for all of their calls."""
 
     def __init__(self, plan: Plan) -> None:
-        self.width = _node_width(plan)
+        self.width = node_width(plan)
         self.apart = set(plan.blocks) if _is_too_large(plan) else set()
         self.in_order: list[Node] = []
         self.words: dict[str, str] = {}
@@ -249,20 +256,20 @@ class _Artist:
             parts["start"] = _Part(width=14, height=14)
             kinds["start"] = "start"
             boxes.append(Box(key="start", width=14, height=14))
-            arrows.append(Arrow(source="start", target=f"step {body.first}", weight=8))
+            arrows.append(Arrow(source="start", target=f"step {body.first}", weight=MAIN))
             edges.append(_Way("", (), "", True))
         for step in body.steps:
             key = f"step {step.id}"
             parts[key] = part = self.step(step, prefix, depth)
             boxes.append(Box(key=key, width=part.width, height=part.height))
-            for target, way in self.ways(step, prefix, is_quiet=body.kind in ("item", "branch")):
+            for target, way in self.ways(step, prefix, is_quiet=bool(prefix)):
                 if target in (DONE, FAIL):
                     end = f"{target} {step.id}"
                     kinds[end], parts[end] = target, _Part(width=46, height=20)
                     boxes.append(Box(key=end, width=46, height=20))
                 goal = end if target in (DONE, FAIL) else f"step {target}"
                 label = text_width(way.label, 11) + 12 if way.label else 0
-                arrows.append(Arrow(source=key, target=goal, label_width=label, weight=8 if way.is_main else 1))
+                arrows.append(Arrow(source=key, target=goal, label_width=label, weight=MAIN if way.is_main else 1))
                 edges.append(way)
         return _composed(boxes, arrows, edges, parts, kinds)
 
@@ -272,7 +279,7 @@ class _Artist:
         every: dict[str, list[str]] = {}
         for outcome, target in step.routes.items():
             every.setdefault(target, []).append(outcome)
-        shown = shown_routes(step)
+        shown = {target: named(step, target, names) for target, names in shown_routes(step).items()}
         words = [f"{', '.join(names) or step.main_outcome or 'then'} → {target}" for target, names in shown.items()]
         self.words[path] = "; ".join(words) or "ends the run"
         for target, names in shown.items():
@@ -304,16 +311,17 @@ class _Artist:
 
     def node(self, step: StepPlan, path: str, depth: int, *, is_group: bool) -> Node:
         title = title_of(step)
-        note = _note(step)
-        below = f"{step.id} · {step.kind}" + (f" · {note}" if note else "")
-        room = self.width - _ICON_AND_MARK
+        note = words_of_note(step)
+        below = second_line(step)
+        room = self.width - ICON_AND_MARK
+        below_room = self.width - (72 if step.kind == "end" else 56)
         return Node(
             path=path,
             step=step.id,
             kind=step.kind,
-            family=FAMILIES.get(step.kind, "work"),
+            family=f"ends_{note}" if step.kind == "end" else FAMILIES.get(step.kind, "work"),
             title=title,
-            lines=(cut_to_width(title, room, 13), cut_to_width(below, room + 22, 11)),
+            lines=(cut_to_width(title, room, 13), cut_to_width(below, below_room, 11)),
             x=0,
             y=0,
             width=self.width,
@@ -357,6 +365,7 @@ def _composed(
         whole.take(parts[key], x, box.y)
         if key in kinds:
             whole.terminals.append(Terminal(kind=kinds[key], x=x, y=box.y, width=box.width, height=box.height))
+    order = {box.key: position for position, box in enumerate(boxes)}
     for arrow, way, line in zip(arrows, ways, drawn_lines, strict=True):
         whole.edges.append(
             Edge(
@@ -369,42 +378,11 @@ def _composed(
                 label_x=line.label_x,
                 label_y=line.label_y,
                 anchor=line.anchor,
-                is_beside=line.is_beside,
+                is_back=not points_down(order, arrow),
                 is_main=way.is_main,
             )
         )
     return whole
-
-
-# ---- words -----------------------------------------------------------------------------------------------------------
-
-
-def title_of(step: StepPlan) -> str:
-    """The title as it is written; expressions in it stay, without the spaces around them."""
-    source = step.title.source
-    return re.sub(r"\$\{\s*(.*?)\s*\}", r"${\1}", source) if isinstance(source, str) else step.id
-
-
-def _note(step: StepPlan) -> str:
-    options = step.options
-    match step.kind:
-        case "map":
-            return f"{options['concurrency']} at a time"
-        case "workflow":
-            return str(options["ref"])
-        case "task":
-            return str(options["call"])
-        case "block":
-            return str(options["use"])
-        case "end":
-            return str(options["status"])
-    return ""
-
-
-def _node_width(plan: Plan) -> int:
-    widest = max((text_width(title_of(step), 13) for step in plan.steps.values()), default=0)
-    below = max((text_width(f"{step.id} · {step.kind}", 11) - 22 for step in plan.steps.values()), default=0)
-    return max(_LEAST_WIDTH, min(_MOST_WIDTH, max(widest, below) + _ICON_AND_MARK)) // 2 * 2
 
 
 def _is_too_large(plan: Plan) -> bool:
@@ -419,21 +397,3 @@ def _is_too_large(plan: Plan) -> bool:
         return total
 
     return sum(count(body, 0) for body in (plan.main, plan.on_failure, plan.closing)) > _MOST_NODES
-
-
-def text_width(text: str, size: int) -> int:
-    """About how wide a text is in pixels; the fonts of readers differ."""
-    units = sum(
-        1.0 if unicodedata.east_asian_width(letter) in "WF" else 0.34 if letter in "iljtf.,:;'|! ()[]" else 0.57
-        for letter in text[:200]
-    )
-    return round(units * size)
-
-
-def cut_to_width(text: str, width: int, size: int) -> str:
-    if text_width(text, size) <= width:
-        return text
-    kept = text[:200]
-    while kept and text_width(kept + "…", size) > width:
-        kept = kept[:-1]
-    return kept.rstrip() + "…"

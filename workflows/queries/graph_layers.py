@@ -27,6 +27,8 @@ _STRAIGHTENING = 12
 #: Arrows over more layers than these run beside the boxes as ways back do: hundreds of places each would cost too much.
 LONGEST = 14
 LABEL_HEIGHT = 16
+#: The weight of a main way.
+MAIN = 8
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,14 +95,18 @@ def place(boxes: Sequence[Box], arrows: Sequence[Arrow]) -> Layers:
         placed[box.key] = one = Place(2 * depth[box.key], box.width, box.height, box=box.key)
         layers[one.layer].append(one)
     found = Layers(layers=layers, boxes=placed, chains={}, beside=[])
+    main_ways = []
     order = {box.key: position for position, box in enumerate(boxes)}
     for position, arrow in enumerate(arrows):
         if points_down(order, arrow) and depth[arrow.target] - depth[arrow.source] <= LONGEST:
-            found.chains[position] = _chain(found, arrow)
+            found.chains[position] = chain = _chain(found, arrow)
+            if arrow.weight >= MAIN:
+                main_ways.append([placed[arrow.source], *chain, placed[arrow.target]])
         else:
             found.beside.append(position)
     _order(layers)
     _spread(layers)
+    _straighten(found, _joined(main_ways))
     _stack(found)
     return found
 
@@ -206,10 +212,6 @@ def _spread(layers: list[list[Place]]) -> None:
                 wanted.append(sum(one.x * part for one, part in around) / weight if weight else place.x)
                 weights.append(float(weight) or 0.1)
             _settle(layer, wanted, weights)
-    least = min((place.left for layer in layers for place in layer), default=0.0)
-    for layer in layers:
-        for place in layer:
-            place.x = float(round(place.x - least))
 
 
 def _settle(layer: list[Place], wanted: Sequence[float], weights: Sequence[float]) -> None:
@@ -230,6 +232,60 @@ def _settle(layer: list[Place], wanted: Sequence[float], weights: Sequence[float
     means = [mean for _, mean, members in pools for _ in range(members)]
     for place, mean, offset in zip(layer, means, offsets, strict=True):
         place.x = mean + offset
+
+
+def _joined(ways: list[list[Place]]) -> list[list[Place]]:
+    """Main ways put together where one ends and the next begins; a place is on one way only."""
+    following = {id(way[0]): way for way in reversed(ways)}
+    reached = {id(way[-1]) for way in ways}
+    used: set[int] = set()
+    joined = []
+    for way in [*(way for way in ways if id(way[0]) not in reached), *ways]:
+        line: list[Place] = []
+        on: list[Place] | None = way
+        while on is not None and not used & {id(place) for place in on[len(line) and 1 :]}:
+            fresh = on[1:] if line else on
+            used |= {id(place) for place in fresh}
+            line += fresh
+            on = following.get(id(on[-1]))
+        joined.append(line)
+    return [line for line in joined if len(line) > 1]
+
+
+def _straighten(found: Layers, main_ways: list[list[Place]]) -> None:
+    """Put as many consecutive places of a way as have room for it above each other; main ways first."""
+    index = {id(place): position for layer in found.layers for position, place in enumerate(layer)}
+    longest_first = sorted(found.chains.items(), key=lambda item: (-len(item[1]), item[0]))
+    for _ in range(2):
+        for way in [*main_ways, *(chain for _, chain in longest_first)]:
+            _align(way, found.layers, index)
+    least = min((place.left for layer in found.layers for place in layer), default=0.0)
+    for layer in found.layers:
+        for place in layer:
+            place.x = float(round(place.x - least))
+
+
+def _align(way: list[Place], layers: list[list[Place]], index: Mapping[int, int]) -> None:
+    run: list[Place] = []
+    lowest, highest = float("-inf"), float("inf")
+
+    def settle() -> None:
+        mean = sum(place.x * place.width**0.5 for place in run) / (sum(place.width**0.5 for place in run) or 1)
+        mean = mean or run[0].x
+        for place in run:
+            place.x = min(max(mean, lowest), highest)
+
+    for place in way:
+        layer, position = layers[place.layer], index[id(place)]
+        low = layer[position - 1].right + APART + place.width / 2 if position else float("-inf")
+        high = layer[position + 1].left - APART - place.width / 2 if position + 1 < len(layer) else float("inf")
+        if run and max(lowest, low) > min(highest, high):
+            settle()
+            run, lowest, highest = [], float("-inf"), float("inf")
+        run.append(place)
+        lowest, highest = max(lowest, low), min(highest, high)
+    if run:
+        settle()
 
 
 # ---- place down ------------------------------------------------------------------------------------------------------

@@ -9,7 +9,7 @@ from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from workflows.queries.graph_layers import Arrow, Layers, Place
+from workflows.queries.graph_layers import MAIN, Arrow, Layers, Place
 
 _PORT = 22
 _CORNER = 8
@@ -27,7 +27,6 @@ class Line:
     label_y: int
     anchor: str
     right: int
-    is_beside: bool = False
 
 
 def lines(found: Layers, arrows: Sequence[Arrow]) -> list[Line]:
@@ -52,12 +51,19 @@ def _ports(found: Layers, arrows: Sequence[Arrow]) -> tuple[dict[int, int], dict
     for ends in (outgoing, incoming):
         side: dict[int, int] = {}
         for key, members in ends.items():
-            box = found.boxes[key]
-            step = min(_PORT, (box.width - 24) / max(1, len(members)))
-            for index, (_, position) in enumerate(sorted(members)):
-                side[position] = round(box.x + (index - (len(members) - 1) / 2) * step)
+            side |= _spread_out(found.boxes[key], sorted(members), arrows)
         sides.append(side)
     return sides[0], sides[1]
+
+
+def _spread_out(box: Place, members: list[tuple[float, int]], arrows: Sequence[Arrow]) -> dict[int, int]:
+    """The main way is in the middle of the side, so that it can be a straight line."""
+    main = [index for index, (_, position) in enumerate(members) if arrows[position].weight >= MAIN]
+    straight = [index for index in main if members[index][0] == box.x]
+    middle = float(straight[0] if straight else main[0]) if main else (len(members) - 1) / 2
+    most = max(middle, len(members) - 1 - middle)
+    step = min(_PORT, (box.width / 2 - 12) / most) if most else 0
+    return {position: round(box.x + (index - middle) * step) for index, (_, position) in enumerate(members)}
 
 
 def _down(found: Layers, arrow: Arrow, chain: list[Place], start: int, end: int) -> Line:
@@ -117,7 +123,6 @@ def _lanes(found: Layers, arrows: Sequence[Arrow]) -> dict[int, Line]:
             label_y=leave.y + (-_CORNER - 4 if leave.y > enter.y else _CORNER + 12),
             anchor="start",
             right=x + 8 + arrow.label_width,
-            is_beside=True,
         )
     return drawn
 
