@@ -100,6 +100,35 @@ REFUSALS: dict[str, RefusalRule] = {
         422,
         ExitCode.USAGE,
     ),
+    "fork.ambiguous": RefusalRule("{reason}", "{advice}", 422, ExitCode.USAGE),
+    "fork.child_open": RefusalRule(
+        "At revision {revision} run {run} waits for its child {children}.",
+        "Say what the fork shall do: `--child take` (its result when it ends), `--child new` or `--child fork`.",
+        422,
+        ExitCode.USAGE,
+    ),
+    "fork.conflict": RefusalRule(
+        "Request id {request_id} was already used for another fork of run {run}: run {fork}.", "Use a new request id."
+    ),
+    "fork.ended": RefusalRule(
+        "At revision {revision} run {run} had ended ({status}); nothing is left to do from there.",
+        "Name an earlier revision, or a visit to begin with.",
+        422,
+        ExitCode.USAGE,
+    ),
+    "fork.invalid_edit": RefusalRule("{reason}", "{advice}", 422, ExitCode.USAGE),
+    "fork.plan_mismatch": RefusalRule(
+        "Version {version} does not fit what run {run} has done: step {step} {difference}.",
+        "Fork from before that step, or without `--plan`.",
+        422,
+        ExitCode.USAGE,
+    ),
+    "fork.unsound": RefusalRule(
+        "A fork of run {run} at revision {revision} would not be sound: {reason}",
+        "Nothing was written; `check_ledger {run}` looks at the run itself.",
+        500,
+    ),
+    "fork.workspace": RefusalRule("The workspace of run {run} cannot be copied: {reason}", "", 409),
     "history.no_such_revision": RefusalRule(
         "Run {run} has no revision {revision}; it has 1 to {current}.", "", 404, ExitCode.USAGE
     ),
