@@ -166,6 +166,11 @@ REFUSALS: dict[str, RefusalRule] = {
         500,
         ExitCode.BLOCKED,
     ),
+    "plan.superseded": RefusalRule(
+        "{by} published version {current} of {workflow} meanwhile; this text began from {began}.",
+        "Look at the difference, take over what you need, then publish again.",
+    ),
+    "plan.no_such_version": RefusalRule("{workflow} has no version {version}.", "", 404, ExitCode.USAGE),
     "plan.missing_code": RefusalRule(
         "This server lacks what the workflow needs: {missing}.", "Install it, then try again.", 422, ExitCode.USAGE
     ),

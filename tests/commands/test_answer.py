@@ -89,9 +89,9 @@ def test_a_run_that_parks_prints_its_question_and_the_commands_that_answer_it(tm
         "          two",
         "      size: 3",
         "      for bob, carol; not for alice; 0 of 2 approvals; until THEN",
-        f"      `runs answer {run} v1 --approve --as bob`",
-        f"      `runs answer {run} v1 --reject --as bob`",
-        f"  `run_workflow {run}` goes on after the answers.",
+        f"      `python manage.py runs answer {run} v1 --approve --as bob`",
+        f"      `python manage.py runs answer {run} v1 --reject --as bob`",
+        f"  `python manage.py run_workflow {run}` goes on after the answers.",
     ]
 
 
@@ -101,12 +101,12 @@ def test_choices_and_fields_are_in_the_commands(tmp_path: Path) -> None:
         f"run {run} is paused",
         "  v1 pick: Which way?",
         "      for everyone; fields: speed (whole number), note (text, default none); until THEN",
-        f"      `runs answer {run} v1 --choice left --field speed=…`",
-        f"      `runs answer {run} v1 --choice right --field speed=…`",
-        f"  `run_workflow {run}` goes on after the answers.",
+        f"      `python manage.py runs answer {run} v1 --choice left --field speed=…`",
+        f"      `python manage.py runs answer {run} v1 --choice right --field speed=…`",
+        f"  `python manage.py run_workflow {run}` goes on after the answers.",
     ]
     assert manage("runs", "answer", str(run), "--choice", "left", "--field", "speed=5").code == 0
-    assert f"      `runs answer {run} v2 --field answer=…`" in manage("run_workflow", str(run)).lines
+    assert f"      `python manage.py runs answer {run} v2 --field answer=…`" in manage("run_workflow", str(run)).lines
     manage("runs", "answer", str(run), "--field", "answer=Zoë")
     ended = manage("run_workflow", str(run), "--json")
     shell = Vote.objects.first().voter
@@ -123,9 +123,9 @@ def test_two_people_approve_and_the_votes_are_shown(tmp_path: Path) -> None:
     assert first.lines == [f"run {run}: v1 has 1 of 2 approvals."]
     shown = manage("runs", "show", str(run)).lines
     assert any("1 of 2 approvals (by bob)" in line for line in shown)
-    assert f"      `runs answer {run} v1 --approve --as carol`" in shown
+    assert f"      `python manage.py runs answer {run} v1 --approve --as carol`" in shown
     second = manage("runs", "answer", str(run), "v1", "--approve", "--as", "carol")
-    assert second.lines == [f"run {run}: v1 is answered; `run_workflow {run}` goes on with it."]
+    assert second.lines == [f"run {run}: v1 is answered; `python manage.py run_workflow {run}` goes on with it."]
     ended = manage("run_workflow", str(run), "--json")
     assert (ended.code, ended.json["output"]) == (
         0,
@@ -166,7 +166,7 @@ def test_a_group_may_answer(tmp_path: Path) -> None:
     get_user_model()._default_manager.get(username="bob").groups.add(leads)
     text = "steps:\n  - { id: ask, kind: approval, ask: Go?, by: { groups: [leads] }, timeout: 2h }\n"
     run = asked(tmp_path, text)
-    assert f"      `runs answer {run} v1 --approve --as …`" in manage("runs", "show", str(run)).lines
+    assert f"      `python manage.py runs answer {run} v1 --approve --as …`" in manage("runs", "show", str(run)).lines
     refused = manage("runs", "answer", str(run), "--approve", "--as", "dave")
     assert refused.err == (
         f"error: dave may not answer v1 of run {run}: it is for group leads.\n"

@@ -68,9 +68,9 @@ def test_child_runs_are_driven_with_their_parent_and_their_questions_are_printed
         f"run {second} asks:",
         "v2 ok: Take 2?",
         "for everyone; until THEN",
-        f"`runs answer {second} v2 --approve`",
-        f"`runs answer {second} v2 --reject`",
-        f"`run_workflow {parent}` goes on after the answers.",
+        f"`python manage.py runs answer {second} v2 --approve`",
+        f"`python manage.py runs answer {second} v2 --reject`",
+        f"`python manage.py run_workflow {parent}` goes on after the answers.",
     ]
     assert manage("runs", "show", str(parent), "--json").json["children"] == [first, second]
     assert manage("runs", "answer", str(second), "--approve").code == 0
@@ -103,7 +103,7 @@ def test_a_run_that_is_left_in_line_keeps_its_place(tmp_path: Path) -> None:
     assert third.lines[1:] == [
         f"run {second + 1} is queued",
         f'  it waits in line for a slot of "door" behind 1 other run, held by run {first}',
-        f"  `run_workflow {second + 1}` goes on with it.",
+        f"  `python manage.py run_workflow {second + 1}` goes on with it.",
     ]
     shown = manage("runs", "show", str(first)).lines
     assert '  has slot 1 of 1 of "door"' in shown

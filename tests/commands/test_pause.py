@@ -27,7 +27,7 @@ def test_a_held_run_starts_nothing_and_says_who_holds_it(tmp_path: Path) -> None
     assert manage("run_workflow", file, "--quiet", "--max-steps", "1").code == 6
     run = Run.objects.get().pk
     held = manage("runs", "pause", str(run), "--reason", "the disk is full")
-    assert held.lines == [f"run {run}: is held; `runs resume {run}` lets it go on"]
+    assert held.lines == [f"run {run}: is held; `python manage.py runs resume {run}` lets it go on"]
     assert manage("run_workflow", str(run), "--quiet").code == 3
     assert Visit.objects.filter(run=run).count() == 1
     shown = [re.sub(r"\d{4}-\S+ \S+:", "THEN:", line) for line in manage("runs", "show", str(run)).lines]
@@ -35,11 +35,11 @@ def test_a_held_run_starts_nothing_and_says_who_holds_it(tmp_path: Path) -> None
     assert shown[4:] == [
         f"run {run} is paused",
         "  an operator holds the run",
-        f"  `runs resume {run}` lets it go on.",
+        f"  `python manage.py runs resume {run}` lets it go on.",
     ]
     assert manage("runs", "pause", str(run)).lines == [f"run {run}: was held already"]
     released = manage("runs", "resume", str(run))
-    assert released.lines == [f"run {run}: is no longer held; `run_workflow {run}` goes on with it"]
+    assert released.lines == [f"run {run}: is no longer held; `python manage.py run_workflow {run}` goes on with it"]
     assert manage("run_workflow", str(run), "--quiet").code == 0
 
 

@@ -78,13 +78,13 @@ def test_the_first_signal_lets_the_step_finish_and_hands_the_run_back(
     run = Run.objects.get()
     assert process.returncode == 6
     assert err == (
-        f"Handing run {run.pk} back; `run_workflow {run.pk}` goes on with it. "
+        f"Handing run {run.pk} back; `python manage.py run_workflow {run.pk}` goes on with it. "
         "What runs may finish within 10 s; a write that is ended then has to be reconciled. "
         "Once more ends what runs now, a third time ends this command.\n"
     )
     assert out.splitlines()[-2:] == [
         f"run {run.pk} is handed back: nobody drives it",
-        f"  `run_workflow {run.pk}` goes on with it.",
+        f"  `python manage.py run_workflow {run.pk}` goes on with it.",
     ]
     assert [(row.visit, row.status) for row in Attempt.objects.all()] == [(1, "succeeded")]
     assert Lease.objects.get().expires_ms == 0

@@ -236,7 +236,7 @@ def test_max_steps_hands_the_run_back_and_its_number_goes_on(tmp_path: Path) -> 
     assert first.code == 6
     assert first.lines[-2:] == [
         f"run {run.pk} is handed back: nobody drives it",
-        f"  `run_workflow {run.pk}` goes on with it.",
+        f"  `python manage.py run_workflow {run.pk}` goes on with it.",
     ]
     assert Lease.objects.get(run=run).expires_ms == 0
     second = manage("run_workflow", str(run.pk), "--max-steps", "1", "--json")

@@ -173,7 +173,9 @@ def test_a_cancelled_run_without_closing_steps_ends_at_once(tmp_path: Path) -> N
 def test_closing_steps_of_a_cancelled_run_wait_for_a_worker(tmp_path: Path) -> None:
     run = waiting_run(tmp_path, SLEEPS_AND_CLEANS)
     answer = manage("runs", "cancel", str(run))
-    assert answer.out == f"run {run}: is being cancelled; `run_workflow {run}` runs its closing steps\n"
+    assert (
+        answer.out == f"run {run}: is being cancelled; `python manage.py run_workflow {run}` runs its closing steps\n"
+    )
     ended = manage("run_workflow", str(run), "--json")
     assert ended.code == 4
     assert [(visit["step"], visit["outcome"]) for visit in ended.json["visits"]] == [
@@ -201,7 +203,7 @@ def test_a_failed_run_goes_on_at_the_failed_step(tmp_path: Path) -> None:
     run = finished_run(tmp_path, FAILS_ONCE, "demo", "-P", f"flag={flag}")
     flag.touch()
     answer = manage("runs", "resume", str(run), "--reason", "the disk is back")
-    assert answer.out == f"run {run}: is open again; `run_workflow {run}` goes on with it\n"
+    assert answer.out == f"run {run}: is open again; `python manage.py run_workflow {run}` goes on with it\n"
     assert '"reason":"the disk is back"' in Event.objects.get(run_id=run, type="run_reopened").payload
     document = manage("run_workflow", str(run), "--json").json
     assert (document["status"], document["output"]) == ("succeeded", "repaired")
@@ -222,13 +224,13 @@ def test_a_held_run_does_not_go_on_until_it_is_resumed(tmp_path: Path) -> None:
     assert held.code == 3
     assert held.lines[-2:] == [
         "  nap waits for a moment" + held.lines[-2][24:],
-        f"  `runs resume {run}` lets it go on.",
+        f"  `python manage.py runs resume {run}` lets it go on.",
     ]
     revision = Run.objects.get().revision
     assert manage("run_workflow", str(run)).code == 3
     assert Run.objects.get().revision == revision
     answer = manage("runs", "resume", str(run))
-    assert answer.out == f"run {run}: is no longer held; `run_workflow {run}` goes on with it\n"
+    assert answer.out == f"run {run}: is no longer held; `python manage.py run_workflow {run}` goes on with it\n"
     assert manage("run_workflow", str(run)).code == 0
 
 
@@ -245,7 +247,7 @@ def test_retry_ends_a_back_off(tmp_path: Path) -> None:
     assert Run.objects.get().status == "waiting"
     flag.touch()
     answer = manage("runs", "retry", str(run))
-    assert answer.out == f"run {run}: tries again now; `run_workflow {run}` goes on with it\n"
+    assert answer.out == f"run {run}: tries again now; `python manage.py run_workflow {run}` goes on with it\n"
     assert manage("run_workflow", str(run)).code == 0
 
 
@@ -258,7 +260,7 @@ def test_retry_opens_a_failed_run_and_refuses_where_nothing_waits(tmp_path: Path
     assert refused.code == 1
     assert refused.err.splitlines() == [
         f"error: Nothing in run {waiting} waits to be tried again.",
-        f"hint: `runs show {waiting}` says why.",
+        f"hint: `python manage.py runs show {waiting}` says why.",
     ]
 
 
@@ -271,10 +273,13 @@ def test_it_happened_records_the_result_as_entered_and_the_run_goes_on(tmp_path:
     assert shown.code == 5
     assert shown.lines[-2:] == [
         "  deploy (v2) was interrupted, and nobody knows whether it happened",
-        f"  Say what happened: `runs reconcile {run} happened|did_not|stop --reason …`.",
+        f"  Say what happened: `python manage.py runs reconcile {run} happened|did_not|stop --reason …`.",
     ]
     answer = manage("runs", "reconcile", str(run), "happened", "--text", "build 7", "--reason", "seen in the log")
-    assert (answer.code, answer.out) == (0, f"run {run}: v2 is reconciled; `run_workflow {run}` goes on with it.\n")
+    assert (answer.code, answer.out) == (
+        0,
+        f"run {run}: v2 is reconciled; `python manage.py run_workflow {run}` goes on with it.\n",
+    )
     document = manage("run_workflow", str(run), "--json").json
     assert (document["status"], document["output"]) == ("succeeded", 'deployed "build 7"')
     attempt = Attempt.objects.get(run_id=run, visit=2)
@@ -372,7 +377,7 @@ def test_there_may_be_nothing_to_reconcile(tmp_path: Path) -> None:
     answer = manage("runs", "reconcile", str(run), "stop", "--reason", "r")
     assert answer.err.splitlines() == [
         f"error: Run {run} is not waiting to be reconciled.",
-        f"hint: `runs show {run}` lists what is.",
+        f"hint: `python manage.py runs show {run}` lists what is.",
     ]
     over = finished_run(tmp_path)
     assert manage("runs", "reconcile", str(over), "stop", "--reason", "r").err == (

@@ -32,8 +32,8 @@ def test_a_run_says_which_signal_it_waits_for_and_how_to_send_it(tmp_path: Path)
     lines = manage("runs", "show", str(run)).lines
     assert lines[5].startswith("  paid (v1) waits for the signal payment (until ")
     assert lines[6:] == [
-        f"  `runs signal {run} payment` sends it.",
-        f"  `run_workflow {run}` goes on with it.",
+        f"  `python manage.py runs signal {run} payment` sends it.",
+        f"  `python manage.py run_workflow {run}` goes on with it.",
     ]
     (reason,) = manage("runs", "show", str(run), "--json").json["reasons"]
     assert (reason["cause"], reason["step"], reason["visit"], reason["signal"]) == ("signal", "paid", 1, "payment")
@@ -45,7 +45,7 @@ def test_a_signal_that_matches_lets_the_run_go_on_and_others_stay(tmp_path: Path
     assert manage("run_workflow", str(run), "--quiet", "--timeout", "100ms").code == 6
     (tmp_path / "paid.json").write_text('{"order": 7, "by": "Zoë"}')
     sent = manage("runs", "signal", str(run), "payment", "--payload", f"@{tmp_path / 'paid.json'}")
-    assert sent.lines == [f"run {run}: the signal was accepted; `run_workflow {run}` goes on with it."]
+    assert sent.lines == [f"run {run}: the signal was accepted; `python manage.py run_workflow {run}` goes on with it."]
     ended = manage("run_workflow", str(run), "--json")
     assert (ended.code, ended.json["output"]) == (0, {"order": 7, "by": "Zoë"})
     assert_sound()
@@ -109,7 +109,7 @@ steps:
     ]
     assert told[3].startswith("  both[1]/heard (v3) waits for the signal done (until ")
     assert told[4] == "  v2 both[0]/ask: Go?"
-    assert told[6] == f"      `runs answer {run} v2 --approve`"
+    assert told[6] == f"      `python manage.py runs answer {run} v2 --approve`"
     assert manage("runs", "answer", str(run), "v2", "--approve").code == 0
     assert manage("runs", "signal", str(run), "done").code == 0
     waiter.communicate(timeout=30)
@@ -140,7 +140,7 @@ steps:
     sent = manage("runs", "signal", str(run), "second")
     assert sent.lines == [
         f'run {run}: the signal is kept: no step waits for "second" now; v1 waits for "first"; '
-        f"`run_workflow {run}` goes on with it."
+        f"`python manage.py run_workflow {run}` goes on with it."
     ]
     assert manage("runs", "signal", str(run), "first").code == 0
     assert manage("run_workflow", str(run), "--quiet").code == 0

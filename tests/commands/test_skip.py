@@ -32,7 +32,7 @@ def test_a_failed_run_goes_on_behind_the_step_that_failed(tmp_path: Path) -> Non
     assert manage("run_workflow", workflow_file(tmp_path, BROKEN), "--quiet").code == 1
     run = Run.objects.get().pk
     skipped = manage("runs", "skip", str(run), "--reason", "it is done by hand")
-    assert skipped.lines == [f"run {run}: v1 counts as skipped; `run_workflow {run}` goes on with it."]
+    assert skipped.lines == [f"run {run}: v1 counts as skipped; `python manage.py run_workflow {run}` goes on with it."]
     ended = manage("run_workflow", str(run), "--json")
     assert (ended.code, ended.json["output"]) == (0, {"broken": "skipped", "after": "after"})
     assert_sound()
@@ -45,7 +45,7 @@ def test_a_step_that_waits_is_named_by_its_visit(tmp_path: Path) -> None:
     assert (refused.code, refused.err) == (
         1,
         f"error: Nothing in run {run} can be skipped.\n"
-        f"hint: Only a step that failed or waits; `runs show {run}` says which.\n",
+        f"hint: Only a step that failed or waits; `python manage.py runs show {run}` says which.\n",
     )
     assert manage("runs", "skip", str(run), "--visit", "v2", "--reason", "nobody is there").code == 0
     assert manage("run_workflow", str(run), "--quiet").code == 3

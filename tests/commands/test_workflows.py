@@ -207,7 +207,7 @@ def test_elsewhere_a_library_file_has_to_be_published(tmp_path: Path, settings: 
     assert answer.code == 2
     assert answer.err.splitlines() == [
         "error: There is no workflow demo.",
-        f"hint: The library has a file of this name; publish it with `workflows publish {tmp_path}/demo.yaml`.",
+        f"hint: The library has a file of this name; publish it with `python manage.py workflows publish {tmp_path}/demo.yaml`.",
     ]
 
 

@@ -88,12 +88,12 @@ def test_a_run_whose_function_is_gone_is_blocked_until_it_is_back(tmp_path: Path
     assert blocked.lines[-3:] == [
         f"run {run} is blocked",
         "  post needs code that this server lacks",
-        f"  Install what is missing, then `runs resume {run}` and `run_workflow {run}`.",
+        f"  Install what is missing, then `python manage.py runs resume {run}` and `python manage.py run_workflow {run}`.",
     ]
     assert "chat.post" in Event.objects.get(run_id=run, type="step_parked").payload
     assert (
         manage("runs", "resume", run).out
-        == f"run {run}: will be looked at again; `run_workflow {run}` goes on with it\n"
+        == f"run {run}: will be looked at again; `python manage.py run_workflow {run}` goes on with it\n"
     )
     assert manage("run_workflow", run).code == 5
     registry.add(function)

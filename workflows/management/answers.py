@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Mapping
 from typing import Any
 
 from workflows.errors import Refusal
 from workflows.jsonvalue import read_json
 from workflows.ledger.answering import Answered
-from workflows.management.base import read_text
+from workflows.management.actions import RunAction, print_done
+from workflows.management.base import Command, read_text
 from workflows.management.parameters import given_parameters
 from workflows.management.targets import run_id, visit_number
 from workflows.operations.answering import Wish, answer
 from workflows.operations.people import shell_actor
 from workflows.operations.signals import signal
+from workflows.queries.waiting import signals_awaited
 
 
 def add_answer(parser: argparse.ArgumentParser) -> None:
@@ -81,3 +84,38 @@ def _visit(text: str | None) -> int | None:
         return visit_number(text)
     except ValueError as error:
         raise Refusal("input.invalid", reason=str(error)) from None
+
+
+def _answer(command: Command, options: dict[str, Any]) -> int:
+    answered = carry_out_answer(options)
+    document = {
+        "run": answered.run_id,
+        "interrupt": f"v{answered.visit}",
+        "settled": answered.settled,
+        "new": answered.new,
+        "votes": answered.votes,
+        "quorum": answered.quorum,
+    }
+    if answered.settled:
+        return print_done(command, options, document, f"v{answered.visit} is answered")
+    words = f"v{answered.visit} has {answered.votes} of {answered.quorum} approvals"
+    return print_done(command, options, document, words, goes_on=False)
+
+
+def _signal(command: Command, options: dict[str, Any]) -> int:
+    awaited = signals_awaited(run_id(options["run"]))
+    number, is_new = carry_out_signal(options)
+    words = _kept(options["name"], awaited) if is_new else "the signal was accepted before"
+    return print_done(command, options, {"run": number, "new": is_new}, words)
+
+
+def _kept(name: str, awaited: Mapping[int, str]) -> str:
+    """What becomes of a signal, by what is waited for as it comes."""
+    if name in awaited.values():
+        return "the signal was accepted"
+    others = ", ".join(f'v{visit} waits for "{other}"' for visit, other in sorted(awaited.items()))
+    return f'the signal is kept: no step waits for "{name}" now' + (f"; {others}" if others else "")
+
+
+ANSWER = RunAction(name="answer", help="answer an open question of a run", add_words=add_answer, perform=_answer)
+SIGNAL = RunAction(name="signal", help="send a signal to a run", add_words=add_signal, perform=_signal)

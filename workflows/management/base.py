@@ -36,6 +36,18 @@ _DJANGO_OPTIONS = frozenset(
 )
 
 
+class ActionParser(CommandParser):
+    """The words of one action of a command: what it does not know is told with its own usage, not the command's."""
+
+    def parse_known_args(  # type: ignore[override]
+        self, args: Any = None, namespace: Any = None
+    ) -> tuple[argparse.Namespace, list[str]]:
+        found, unknown = super().parse_known_args(args, namespace)
+        if unknown:
+            self.error(f"unrecognized arguments: {' '.join(unknown)}")
+        return found, []
+
+
 class Command(BaseCommand):
     """A thin command: ``perform`` translates arguments, asks an operation or a query, and returns the exit code.
 
@@ -59,6 +71,10 @@ class Command(BaseCommand):
 
     def add_words(self, parser: CommandParser) -> None:
         raise NotImplementedError
+
+    def add_actions(self, parser: CommandParser) -> argparse._SubParsersAction[ActionParser]:
+        """The place of the words of each action; ``options["action"]`` then says which one it is."""
+        return parser.add_subparsers(dest="action", required=True, metavar="ACTION", parser_class=ActionParser)
 
     def perform(self, **options: Any) -> int:
         raise NotImplementedError

@@ -92,7 +92,7 @@ def field_text(field: Mapping[str, Any]) -> str:
 
 def commands(question: Mapping[str, Any]) -> Iterator[str]:
     """The commands that answer a question, one for each decision; fields that must be given are in them."""
-    start = f"runs answer {question['run']} {question['id']}"
+    start = f"python manage.py runs answer {question['run']} {question['id']}"
     needed = [
         f" --field {field['name']}=…"
         for field in question["form"]

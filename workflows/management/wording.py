@@ -84,18 +84,19 @@ def next_moves(run_id: int, status: str, reasons: list[Mapping[str, Any]], *, is
     """What a person can do about a run that is not over. ``is_asked``: it or its child runs wait for answers."""
     causes = {reason["cause"] for reason in reasons}
     if "held" in causes:
-        yield f"`runs resume {run_id}` lets it go on."
+        yield f"`python manage.py runs resume {run_id}` lets it go on."
     if WaitsFor.RECONCILE in causes:
-        yield f"Say what happened: `runs reconcile {run_id} happened|did_not|stop --reason …`."
+        yield f"Say what happened: `python manage.py runs reconcile {run_id} happened|did_not|stop --reason …`."
     if WaitsFor.CODE in causes:
-        yield f"Install what is missing, then `runs resume {run_id}` and `run_workflow {run_id}`."
+        resume, go_on = f"`python manage.py runs resume {run_id}`", f"`python manage.py run_workflow {run_id}`"
+        yield f"Install what is missing, then {resume} and {go_on}."
     for reason in reasons:
         if reason["cause"] == WaitsFor.SIGNAL and "signal" in reason:
-            yield f"`runs signal {run_id} {reason['signal']}` sends it."
+            yield f"`python manage.py runs signal {run_id} {reason['signal']}` sends it."
     if is_asked:
-        yield f"`run_workflow {run_id}` goes on after the answers."
+        yield f"`python manage.py run_workflow {run_id}` goes on after the answers."
     elif status in ("queued", "running", "waiting"):
-        yield f"`run_workflow {run_id}` goes on with it."
+        yield f"`python manage.py run_workflow {run_id}` goes on with it."
 
 
 def placed(path: str, item: Mapping[str, Any] | None) -> str:

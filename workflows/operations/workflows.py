@@ -106,11 +106,13 @@ def _suggestion(name: str) -> str:
     if connection.vendor == "sqlite":
         names |= set(library_files())
     elif (file := library_file(name)) is not None:
-        return f"The library has a file of this name; publish it with `workflows publish {file.path}`."
+        return f"The library has a file of this name; publish it with `python manage.py workflows publish {file.path}`."
     similar = closest(name, sorted(names))
     if similar is not None:
         return f'Did you mean "{similar}"?'
-    return "`workflows list` shows what there is; a file is named with its path, such as `./demo.yaml`."
+    return (
+        "`python manage.py workflows list` shows what there is; a file is named with its path, such as `./demo.yaml`."
+    )
 
 
 def store_definition(definition: Definition, *, created_by: str) -> StoredPlan:

@@ -121,7 +121,9 @@ class Command(WaypostCommand):
             self.write_now(f"run {number}: {run.workflow.name}" + (f" ({run.title})" if run.title else ""))
         view = self.view(is_silent, number)
         teller = Teller(view, number)
-        goodbye = f"Handing run {number} back; `run_workflow {number}` goes on with it. {goodbye_rules()}"
+        goodbye = (
+            f"Handing run {number} back; `python manage.py run_workflow {number}` goes on with it. {goodbye_rules()}"
+        )
         with Stopping(on_first=lambda: view.notice(goodbye), deadline_s=options["timeout"]) as stopping:
 
             def pause(seconds: float) -> None:

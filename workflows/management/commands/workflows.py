@@ -33,7 +33,7 @@ class Command(WaypostCommand):
     help = "Lists, shows, checks and publishes workflows."
 
     def add_words(self, parser: CommandParser) -> None:
-        actions = parser.add_subparsers(dest="action", required=True, metavar="ACTION")
+        actions = self.add_actions(parser)
         words: dict[str, tuple[str, str | None]] = {
             "list": ("the workflows of this server", None),
             "show": ("one workflow: parameters, steps, versions", "NAME|FILE"),
@@ -71,7 +71,7 @@ class Command(WaypostCommand):
         listed = [[row["name"], row["version"], row["runs"], row["title"]] for row in rows]
         listed += [[file.name, "–", 0, _title(file)] for file in files]
         if not listed:
-            self.stdout.write("There are no workflows; `workflows publish FILE` adds one.")
+            self.stdout.write("There are no workflows; `python manage.py workflows publish FILE` adds one.")
             return ExitCode.SUCCEEDED
         self.print_lines(table(["NAME", "VERSION", "RUNS", "TITLE"], sorted(listed, key=lambda row: str(row[0]))))
         return ExitCode.SUCCEEDED
