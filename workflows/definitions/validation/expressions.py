@@ -23,8 +23,10 @@ def check_expressions(found: Iterable[Place], names: Names, report: Report) -> N
     """Report E401 to E416 (the rest of E41x elsewhere) for every evaluated value."""
     checked = list(found)
     known_types = variable_types(checked)
+    by_scope: dict[int, dict[str, CelType]] = {}
     for place in checked:
-        types = types_in(place.scope, known_types)
+        if (types := by_scope.get(id(place.scope))) is None:
+            types = by_scope[id(place.scope)] = types_in(place.scope, known_types)
         for path, text in texts(place.value, place.path):
             _check_text(text, path, place, types, names, report)
         if place.is_condition and isinstance(place.value, str):

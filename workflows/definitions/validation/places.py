@@ -53,14 +53,15 @@ def texts(value: Any, path: Path) -> Iterator[tuple[Path, str]]:
 
 
 def _at_the_top(document: Mapping[str, Any], tree: Tree, scopes: Scopes) -> Iterator[Place]:
+    own = scopes.of_run()
     for name, value in _mapping(document, "vars").items():
-        yield Place(path=("vars", name), value=value, scope=scopes.of_run(), key="vars")
+        yield Place(path=("vars", name), value=value, scope=own, key="vars")
     if "output" in document:
         scope = scopes.of_run(names="params run steps vars", steps=tree.section(MAIN), place="output")
         yield Place(path=("output",), value=document["output"], scope=scope, key="output")
     concurrency = _mapping(document, "concurrency")
     if "key" in concurrency:
-        yield Place(path=("concurrency", "key"), value=concurrency["key"], scope=scopes.of_run(), key="concurrency")
+        yield Place(path=("concurrency", "key"), value=concurrency["key"], scope=own, key="concurrency")
     defaults = _mapping(document, "defaults")
     scope = scopes.of_run(names="params run vars")
     if "timeout" in defaults:
@@ -73,8 +74,9 @@ def _at_the_top(document: Mapping[str, Any], tree: Tree, scopes: Scopes) -> Iter
 
 def _of_block(name: str, block: Any, tree: Tree, scopes: Scopes) -> Iterator[Place]:
     path: Path = ("blocks", name)
+    own = scopes.of_block(name)
     for variable, value in _mapping(block, "vars").items():
-        yield Place(path=(*path, "vars", variable), value=value, scope=scopes.of_block(name), key="vars")
+        yield Place(path=(*path, "vars", variable), value=value, scope=own, key="vars")
     if isinstance(block, Mapping) and "output" in block:
         steps = next((each for each in tree.lists if each.kind == BLOCK and each.name == name), None)
         if steps is not None:

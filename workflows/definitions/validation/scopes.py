@@ -62,12 +62,13 @@ class Scopes:
     def __init__(self, document: Mapping[str, Any], tree: Tree) -> None:
         self.document = document
         self.tree = tree
+        self._visible_in: dict[int, dict[str, Variable]] = {}
 
     def of_run(self, *, names: str = "params run", steps: StepList | None = None, place: str = "") -> Scope:
         """The scope of keys at the top of the file; ``names`` are those it has."""
         return Scope(
             params=_mapping(self.document, "params"),
-            variables=dict(self._variables(None)),
+            variables=self._visible(None),
             steps=steps,
             names=frozenset(names.split()),
             place=place,
@@ -79,7 +80,7 @@ class Scopes:
         known = {"params", "run"} if steps is None else {"params", "run", "steps", "vars"}
         return Scope(
             params=_mapping(block, "params"),
-            variables={} if steps is None else dict(self._variables(steps)),
+            variables={} if steps is None else self._visible(steps),
             steps=steps,
             names=frozenset(known),
             in_block=name,
@@ -94,7 +95,7 @@ class Scopes:
         """The scope of a map's keys that are about one item; ``with_body``: after the steps of the item."""
         outer = self.of_step(step)
         body = step.bodies[0] if with_body and step.bodies else None
-        variables = outer.variables if body is None else dict(self._variables(body))
+        variables = outer.variables if body is None else self._visible(body)
         return Scope(
             params=outer.params,
             variables=variables,
@@ -127,7 +128,7 @@ class Scopes:
         items = [name for each in chain(steps) if each.kind == ITEM and each.owner for name in item_names(each.owner)]
         return Scope(
             params=_mapping(holder, "params"),
-            variables=dict(self._variables(steps)),
+            variables=self._visible(steps),
             steps=steps,
             step=step,
             extra=tuple(items),
@@ -135,6 +136,13 @@ class Scopes:
             is_closing=root.kind in _CLOSING,
             place=step.id or "",
         )
+
+    def _visible(self, steps: StepList | None) -> dict[str, Variable]:
+        """The variables that are visible in ``steps`` by name: made once for all the places of a list."""
+        key = id(steps)
+        if key not in self._visible_in:
+            self._visible_in[key] = dict(self._variables(steps))
+        return self._visible_in[key]
 
     def _variables(self, steps: StepList | None) -> Iterator[tuple[str, Variable]]:
         """Variables that are visible in ``steps``, outer ones first so that inner ones replace them."""

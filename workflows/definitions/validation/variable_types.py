@@ -17,9 +17,8 @@ Key = tuple[int, str]
 def variable_types(places: Iterable[Place]) -> dict[Key, CelType]:
     """The type of each variable that every assignment keeps; the others are left out."""
     listed = list(places)
-    declared = {
-        key_of(name, variable): variable for place in listed for name, variable in place.scope.variables.items()
-    }
+    visible = {id(place.scope.variables): place.scope.variables for place in listed}
+    declared = {key_of(name, variable): variable for each in visible.values() for name, variable in each.items()}
     types: dict[Key, CelType] = {
         key: found for key, variable in declared.items() if (found := _initial(variable.value)) != CelType.DYN
     }
