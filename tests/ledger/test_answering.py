@@ -210,6 +210,15 @@ def test_an_answer_to_other_data_than_is_shown_is_refused() -> None:
     assert say(player, "ann", "approved").new
 
 
+def test_an_answer_to_another_asking_than_was_looked_at_is_refused() -> None:
+    """INT.7"""
+    player = parked(APPROVAL)
+    before = all_rows()
+    assert refused(player, "ann", "approved", attempt=2).code == "interrupt.changed"
+    assert all_rows() == before
+    assert say(player, "ann", "approved", attempt=1).new
+
+
 def test_an_answer_is_all_or_nothing() -> None:
     """INT.3"""
     for text, decision in ((QUESTION, "go"), (APPROVAL, "approved")):

@@ -22,7 +22,8 @@ from workflows.statuses import InterruptKind, InterruptStatus
 class Reply:
     """A checked answer of one person. ``decision``: approved, rejected, answered, or the name of a choice.
 
-    ``shown_digest`` names what the person was shown; ``recorded_by`` who wrote it down (``shell:root as alice``).
+    ``shown_digest`` names what the person was shown, ``attempt`` the asking that they saw (None: whichever is the
+    latest); ``recorded_by`` who wrote it down (``shell:root as alice``).
     """
 
     voter: str
@@ -31,6 +32,7 @@ class Reply:
     fields: Mapping[str, Any] = field(default_factory=dict)
     comment: str = ""
     shown_digest: str | None = None
+    attempt: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,7 +92,7 @@ def _answer(run: Run, visit: int, reply: Reply, now: datetime, now_ms: int) -> A
         settled = question.status == InterruptStatus.ANSWERED
         return _answered(run_id, question, settled=settled, new=False, votes=len(votes))
     _refuse_unless_open(run, question, now_ms)
-    if question.shown_digest != reply.shown_digest:
+    if question.shown_digest != reply.shown_digest or reply.attempt not in (None, question.attempt):
         raise Refusal("interrupt.changed", run=run_id, interrupt=f"v{visit}")
     if mine is not None:
         raise Refusal("interrupt.voted", run=run_id, interrupt=f"v{visit}", who=reply.voter, decision=mine.decision)

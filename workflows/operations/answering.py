@@ -25,12 +25,14 @@ MOST_COMMENT = 20_000
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wish:
     """What a person wants to say: ``decision`` approved, rejected, or the name of a choice; None where the question
-    has neither. ``from_text`` names the fields that are text yet to be converted."""
+    has neither. ``from_text`` names the fields that are text yet to be converted. ``attempt`` is the one whose question
+    was looked at, None the latest: what is asked anew is not answered by what was said before (INT.7)."""
 
     decision: str | None = None
     fields: Mapping[str, Any] = field(default_factory=dict)
     from_text: Collection[str] = ()
     comment: str = ""
+    attempt: int | None = None
 
 
 def answer(run_id: int, visit: int | None, wish: Wish, *, actor: Actor) -> Answered:
@@ -62,6 +64,7 @@ def answer(run_id: int, visit: int | None, wish: Wish, *, actor: Actor) -> Answe
             fields=fields,
             comment=wish.comment,
             shown_digest=question.shown_digest,
+            attempt=wish.attempt,
         ),
         now=timezone.now(),
     )
