@@ -13,6 +13,7 @@ from workflows.clock import database_now_ms
 from workflows.errors import Refusal
 from workflows.facts import RunState, ScopeRow, column_names
 from workflows.jsonvalue import Stored, canonical
+from workflows.ledger.auditing import record_audit
 from workflows.ledger.listeners import announce
 from workflows.ledger.records import compact
 from workflows.ledger.slots import full, holders_of, take_now
@@ -192,7 +193,11 @@ def store_payloads(values: list[Stored]) -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlanVersion:
-    """A frozen definition to store. ``private``: made by running a file, never becomes current."""
+    """A frozen definition to store. ``private``: made by running a file, never becomes current.
+
+    ``began_from`` is the version that must still be current (0: there is none yet; None: whatever is). ``audited_as``
+    is who publishes, for the audit; "" leaves no entry.
+    """
 
     name: str
     title: str
@@ -202,6 +207,8 @@ class PlanVersion:
     created_by: str
     now: datetime
     private: bool = False
+    began_from: int | None = None
+    audited_as: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -217,6 +224,8 @@ def publish_plan(plan: PlanVersion) -> StoredPlan:
 
     A published version becomes the current one. Publishing what is current already, or running a file again, finds
     the version that is there. Two publications at once: one after the other, by the lock on the workflow's row.
+
+    Loses with ``plan.superseded`` when somebody else published since ``began_from``.
     """
     workflow = _locked_workflow(plan)
     if plan.private:
@@ -225,6 +234,7 @@ def publish_plan(plan: PlanVersion) -> StoredPlan:
         known = workflow.current if workflow.current is not None and workflow.current.hash == plan.hash else None
     if known is not None:
         return StoredPlan(plan_id=known.pk, version=known.version, created=False)
+    _refuse_if_superseded(workflow, plan)
     last = Plan.objects.filter(workflow=workflow, version__isnull=False).order_by("-version").first()
     version = None if plan.private else (last.version or 0) + 1 if last else 1
     row = Plan.objects.create(
@@ -238,7 +248,29 @@ def publish_plan(plan: PlanVersion) -> StoredPlan:
     )
     if not plan.private:
         Workflow.objects.filter(pk=workflow.pk).update(current=row, title=plan.title)
+    if plan.audited_as:
+        record_audit(
+            actor=plan.audited_as,
+            action="plan.publish",
+            at=plan.now,
+            workflow=plan.name,
+            data={"version": version, "hash": plan.hash},
+        )
     return StoredPlan(plan_id=row.pk, version=version, created=True)
+
+
+def _refuse_if_superseded(workflow: Workflow, plan: PlanVersion) -> None:
+    current = workflow.current
+    version = current.version if current is not None else 0
+    if plan.began_from is None or version == plan.began_from:
+        return
+    raise Refusal(
+        "plan.superseded",
+        workflow=plan.name,
+        by=current.created_by if current is not None else "",
+        current=version,
+        began=f"version {plan.began_from}" if plan.began_from else "none",
+    )
 
 
 def _locked_workflow(plan: PlanVersion) -> Workflow:

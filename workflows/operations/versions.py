@@ -1,0 +1,87 @@
+"""Versions of workflows: found by number, published by people (promises PLAN, PUB)."""
+
+from __future__ import annotations
+
+from django.utils import timezone
+
+from workflows.definitions.compiler import compiled
+from workflows.errors import Problem, Refusal
+from workflows.ledger.publishing import PlanVersion, StoredPlan, publish_plan
+from workflows.models import Plan, Workflow
+from workflows.operations.access import require
+from workflows.operations.library import library_file
+from workflows.operations.people import Actor
+from workflows.operations.workflows import LIBRARY, Definition, definition_of_file
+
+#: What publishing a version needs.
+PUBLISH = "publish_plan"
+
+
+def version_definition(workflow: Workflow, version: int | None = None) -> Definition:
+    """A published version, by default the current one. Raises ``plan.no_such_version``, ``plan.corrupt``."""
+    plans = Plan.objects.filter(workflow=workflow, version__isnull=False)
+    plan: Plan | None = plans.filter(pk=workflow.current_id).first() if version is None else None
+    if version is not None:
+        plan = plans.filter(version=version).first()
+    if plan is None:
+        raise Refusal("plan.no_such_version", workflow=workflow.name, version=version or "that is current")
+    return Definition(
+        plan=compiled(plan.hash, plan.document),
+        hash=plan.hash,
+        canonical=plan.document,
+        source=plan.source,
+        plan_id=plan.pk,
+        version=plan.version,
+    )
+
+
+def publish_text(
+    text: bytes, *, actor: Actor, name: str | None = None, began_from: int | None = None
+) -> tuple[Definition, StoredPlan]:
+    """Make a text the current version of its workflow, for who may publish it.
+
+    ``name`` is the workflow that is meant: a text that names another one is not published. ``began_from`` is the
+    version that the text was made from, 0 for a new workflow. Raises ``access.denied``, ``workflow.not_found``,
+    ``definition.invalid``, ``plan.superseded``.
+    """
+    require(actor, PUBLISH, workflow=name, action="plan.publish")
+    definition = definition_of_file(text, private=False)
+    if name is not None and definition.plan.name != name:
+        raise Refusal("definition.invalid", count=1, problems=(_other_name(definition.plan.name, name),))
+    require(actor, PUBLISH, workflow=definition.plan.name, action="plan.publish")
+    return definition, _publish(definition, actor, created_by=actor.name, began_from=began_from)
+
+
+def publish_library_file(name: str, *, actor: Actor) -> tuple[Definition, StoredPlan]:
+    """Make the library file of a name its current version. Raises what ``publish_text`` raises."""
+    require(actor, PUBLISH, workflow=name, action="plan.publish")
+    file = library_file(name)
+    if file is None:
+        raise Refusal("workflow.not_found", name=name, suggestion="The library has no file of this name.")
+    definition = definition_of_file(file.text, private=False)
+    return definition, _publish(definition, actor, created_by=LIBRARY)
+
+
+def _publish(definition: Definition, actor: Actor, *, created_by: str, began_from: int | None = None) -> StoredPlan:
+    return publish_plan(
+        PlanVersion(
+            name=definition.plan.name,
+            title=definition.plan.title,
+            document=definition.canonical,
+            hash=definition.hash,
+            source=definition.source,
+            created_by=created_by,
+            now=timezone.now(),
+            began_from=began_from,
+            audited_as=actor.recorded,
+        )
+    )
+
+
+def _other_name(found: str, meant: str) -> Problem:
+    return Problem(
+        code="E103",
+        path="name",
+        message=f'The name is "{found}", but this page publishes "{meant}".',
+        hint="Keep the name, or publish the text as a new workflow.",
+    )
