@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Iterator
 
-from workflows.models import Attempt, Fanout, Interrupt, Run, Scope, Slot, Visit, Vote
+from workflows.ledger.adopting import children_of_origins
+from workflows.ledger.inspection_rows import RunRows
+from workflows.ledger.inspection_steps import revisions
+from workflows.models import Interrupt, Run, Scope, Visit, Vote
 from workflows.statuses import (
     AttemptStatus,
+    InterruptKind,
     InterruptStatus,
     RunStatus,
     ScopeKind,
@@ -20,17 +24,19 @@ _ITEM_KINDS = frozenset({ScopeKind.ITEM, ScopeKind.BRANCH})
 _OUTCOMES = frozenset({"", "ok", "failed", "cancelled"})
 
 
-def bodies(run: Run, scopes: Sequence[Scope], visits: Sequence[Visit]) -> Iterator[str]:
+def bodies(rows: RunRows) -> Iterator[str]:
     """Every body belongs to a visit that is open as long as it lives; items are those of the list, each once."""
-    by_number = {visit.number: visit for visit in visits}
-    fanouts = {row.visit: row for row in Fanout.objects.filter(run=run)}
+    fanouts = {row.visit: row for row in rows.fanouts}
     indexes: Counter[tuple[int | None, int | None]] = Counter()
-    for scope in scopes:
+    if "" not in rows.scope_by_path:
+        yield "the run has no root scope"
+    for scope in rows.scopes:
+        yield from _place(rows, scope)
         if scope.parent_visit is None:
             if scope.path:
                 yield f"scope {scope.path} has no visit that it belongs to"
             continue
-        yield from _body(scope, by_number.get(scope.parent_visit))
+        yield from _body(scope, rows.visit_by_number.get(scope.parent_visit))
         if scope.kind in _ITEM_KINDS:
             indexes[scope.parent_visit, scope.index] += 1
             fanout = fanouts.get(scope.parent_visit)
@@ -39,9 +45,27 @@ def bodies(run: Run, scopes: Sequence[Scope], visits: Sequence[Visit]) -> Iterat
     for (visit, index), count in indexes.items():
         if count > 1:
             yield f"item {index} of v{visit} has {count} scopes"
-    for number in fanouts:
-        if number not in by_number or by_number[number].kind not in ("map", "parallel"):
+    for number, fanout in fanouts.items():
+        owner = rows.visit_by_number.get(number)
+        if owner is None or owner.kind not in ("map", "parallel"):
             yield f"a fan-out belongs to v{number}, which is none"
+        yield from revisions(rows, f"the fan-out of v{number}", fanout.revision_created, None)
+    for variables in rows.variables:
+        if variables.path not in rows.scope_by_path:
+            yield f"variables belong to scope {variables.path or '(root)'}, which does not exist"
+
+
+def _place(rows: RunRows, scope: Scope) -> Iterator[str]:
+    """Where a scope stands is a visit of its own."""
+    name = f"scope {scope.path or '(root)'}"
+    yield from revisions(rows, name, scope.revision_created, None)
+    if scope.visit is None:
+        return
+    visit = rows.visit_by_number.get(scope.visit)
+    if visit is None:
+        yield f"{name} is at v{scope.visit}, which does not exist"
+    elif visit.scope != scope.path:
+        yield f"{name} is at v{scope.visit}, which stands in scope {visit.scope or '(root)'}"
 
 
 def _body(scope: Scope, owner: Visit | None) -> Iterator[str]:
@@ -55,57 +79,86 @@ def _body(scope: Scope, owner: Visit | None) -> Iterator[str]:
         yield f'scope {scope.path} is {scope.phase} with outcome "{scope.outcome}"'
 
 
-def questions(run: Run, visits: Sequence[Visit], attempts: Sequence[Attempt]) -> Iterator[str]:
+def questions(rows: RunRows) -> Iterator[str]:
     """A question is open as long as its attempt is paused and its visit open; a child's attempt has a child run."""
-    visit_status = {visit.number: visit.status for visit in visits}
-    kinds = {visit.number: visit.kind for visit in visits}
-    status_of = {(attempt.visit, attempt.number): attempt.status for attempt in attempts}
-    asked = {(one.visit, one.attempt): one for one in Interrupt.objects.filter(run=run)}
+    asked = {(one.visit, one.attempt): one for one in rows.questions}
+    votes: dict[tuple[int, int], list[Vote]] = defaultdict(list)
+    for vote in rows.votes:
+        votes[vote.visit, vote.attempt].append(vote)
+        name = f"a vote of {vote.voter}"
+        yield from revisions(rows, f"{name} on v{vote.visit}.{vote.attempt}", vote.revision_created, None)
+        if (vote.visit, vote.attempt) not in asked:
+            yield f"{name} belongs to v{vote.visit}.{vote.attempt}, which asks nothing"
     for place, question in asked.items():
-        name, status = f"the question v{place[0]}.{place[1]}", status_of.get(place)
-        is_open = question.status == InterruptStatus.OPEN
-        if status is None:
-            yield f"{name} has no attempt"
-        elif is_open and status != AttemptStatus.PAUSED:
-            yield f"{name} is open, but its attempt is {status}"
-        elif not is_open and question.status != InterruptStatus.ANSWERED and status == AttemptStatus.PAUSED:
-            yield f"{name} is {question.status}, but its attempt is paused"
-        if is_open != (question.revision_settled is None):
-            yield f"{name} is {question.status}, settled at revision {question.revision_settled}"
-        if (question.status == InterruptStatus.ANSWERED) != bool(question.answer and question.answered_by):
-            yield f"{name} is {question.status} with the answer {question.answer[:80] or 'none'}"
-    children = set(Run.objects.filter(parent_run=run).values_list("parent_visit", "invocation_key"))
-    for attempt in attempts:
-        name = f"v{attempt.visit}.{attempt.number}"
-        if attempt.status != AttemptStatus.PAUSED:
-            continue
-        if visit_status.get(attempt.visit) != VisitStatus.OPEN:
-            yield f"{name} is paused, but its visit is {visit_status.get(attempt.visit)}"
+        yield from _question(rows, question, votes[place])
+    paused = [attempt for attempt in rows.attempts if attempt.status == AttemptStatus.PAUSED]
+    kinds = {number: visit.kind for number, visit in rows.visit_by_number.items()}
+    children = _children_of(rows) if any(kinds.get(attempt.visit) == "workflow" for attempt in paused) else set()
+    for attempt in paused:
+        name, visit = f"v{attempt.visit}.{attempt.number}", rows.visit_by_number.get(attempt.visit)
+        if visit is None or visit.status != VisitStatus.OPEN:
+            yield f"{name} is paused, but its visit is {visit.status if visit else None}"
         is_child = kinds.get(attempt.visit) == "workflow"
         if is_child and (attempt.visit, attempt.dispatch_id) not in children:
             yield f"{name} waits for a child run that does not exist"
         if not is_child and (attempt.visit, attempt.number) not in asked:
             yield f"{name} is paused without a question"
-    for vote in Vote.objects.filter(run=run):
-        if (vote.visit, vote.attempt) not in asked:
-            yield f"a vote of {vote.voter} belongs to v{vote.visit}.{vote.attempt}, which asks nothing"
 
 
-def places(run: Run, scopes: Sequence[Scope]) -> Iterator[str]:
+def _children_of(rows: RunRows) -> set[tuple[int | None, str | None]]:
+    """Its own children, and of a fork those of its origin whose results it takes."""
+    own = set(Run.objects.filter(parent_run=rows.run).values_list("parent_visit", "invocation_key"))
+    if rows.run.fork_of_id is None:
+        return own
+    keys = [one.dispatch_id for one in rows.attempts if one.status == AttemptStatus.PAUSED and one.inherited]
+    return own | set(children_of_origins(rows.run.pk, keys).values_list("parent_visit", "invocation_key"))
+
+
+def _question(rows: RunRows, question: Interrupt, votes: list[Vote]) -> Iterator[str]:
+    name = f"the question v{question.visit}.{question.attempt}"
+    attempt = rows.attempt_by_place.get((question.visit, question.attempt))
+    is_open = question.status == InterruptStatus.OPEN
+    is_answered = question.status == InterruptStatus.ANSWERED
+    if attempt is None:
+        yield f"{name} has no attempt"
+    elif is_open and attempt.status != AttemptStatus.PAUSED:
+        yield f"{name} is open, but its attempt is {attempt.status}"
+    elif not is_open and not is_answered and attempt.status == AttemptStatus.PAUSED:
+        yield f"{name} is {question.status}, but its attempt is paused"
+    if is_open != (question.revision_settled is None):
+        yield f"{name} is {question.status}, settled at revision {question.revision_settled}"
+    if is_answered != bool(question.answer and question.answered_by):
+        yield f"{name} is {question.status} with the answer {question.answer[:80] or 'none'}"
+    elif is_answered:
+        yield from _decision(name, question, votes)
+    yield from revisions(rows, name, question.revision_created, question.revision_settled)
+
+
+def _decision(name: str, question: Interrupt, votes: list[Vote]) -> Iterator[str]:
+    """An answer is what somebody said, and an approval what enough people said."""
+    if question.answered_by not in {vote.voter for vote in votes}:
+        yield f"{name} was answered by {question.answered_by}, of whom there is no vote"
+    approvals = sum(1 for vote in votes if vote.decision == "approved")
+    rejected = any(vote.decision == "rejected" for vote in votes)
+    if question.kind == InterruptKind.APPROVAL and not rejected and approvals < question.quorum:
+        yield f"{name} is answered with {approvals} of {question.quorum} approvals"
+
+
+def places(rows: RunRows) -> Iterator[str]:
     """Slots belong to something that is alive and may hold them (PUB.5, MON.10)."""
-    live = {scope.path for scope in scopes if scope.phase != ScopePhase.ENDED}
-    for slot in Slot.objects.filter(run=run):
+    run = rows.run
+    live = {scope.path for scope in rows.scopes if scope.phase != ScopePhase.ENDED}
+    for slot in rows.slots:
         what = f"{slot.kind} slot {slot.name}" if slot.number is not None else f"place in line for {slot.name}"
         if run.is_final:
             yield f"the run is {run.status} and has a {what}"
         elif slot.kind == SlotKind.LIMIT and slot.scope not in live:
             yield f"scope {slot.scope or '(root)'} has ended and has a {what}"
+        elif slot.kind == SlotKind.CONCURRENCY and slot.name != run.concurrency_key:
+            yield f"the run has a {what}, but its key is {run.concurrency_key or 'none'}"
+        if slot.number is not None and not 1 <= slot.number <= slot.max:
+            yield f"the {what} has number {slot.number} of {slot.max}"
+    held = any(slot.kind == SlotKind.CONCURRENCY and slot.number is not None for slot in rows.slots)
     needs_one = run.concurrency_max and not run.closing and run.status in (RunStatus.WAITING, RunStatus.PAUSED)
-    if needs_one and not Slot.objects.filter(run=run, kind=SlotKind.CONCURRENCY, number__isnull=False).exists():
+    if needs_one and not held:
         yield f"the run is {run.status} without its slot of {run.concurrency_key}"
-
-
-def payload_names(run: Run) -> set[str | None]:
-    """Digests of the payloads that these rows name."""
-    named: set[str | None] = set(Fanout.objects.filter(run=run).values_list("items_digest", flat=True))
-    return named | set(Interrupt.objects.filter(run=run).values_list("shown_digest", flat=True))
