@@ -16,10 +16,13 @@ from workflows.jsonvalue import check_storable
 from workflows.ledger.answering import Answered, Reply
 from workflows.ledger.answering import answer as store_answer
 from workflows.models import Interrupt, Run, Vote
+from workflows.operations.access import may, words_of
 from workflows.operations.people import Actor
 from workflows.statuses import InterruptKind, InterruptStatus
 
 MOST_COMMENT = 20_000
+#: The permission that it needs.
+ANSWER = "answer_interrupt"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -128,6 +131,22 @@ def refuse_unless_allowed(run: Run, question: Interrupt, person: str) -> None:
     reason = f"it is for {', '.join(asked)}" if asked else "it is for nobody"
     advice = f"Whoever it is for answers with `--as {sorted(users)[0] if users else '…'}`." if asked else ""
     raise Refusal("interrupt.not_allowed", run=run.pk, interrupt=name, who=person, reason=reason, advice=advice)
+
+
+def excuse(run_id: int, visit: int, *, actor: Actor) -> Refusal | None:
+    """Why somebody may not answer a question; None if they may. Nothing is written. Raises ``run.not_found``,
+    ``interrupt.not_found``."""
+    run = Run.objects.filter(pk=run_id).first()
+    if run is None:
+        raise Refusal("run.not_found", run=run_id)
+    question = find_question(run, visit)
+    if not may(actor, ANSWER):
+        return Refusal("access.denied", actor=actor.name, what=words_of(ANSWER), permission=ANSWER)
+    try:
+        refuse_unless_allowed(run, question, actor.name)
+    except Refusal as refusal:
+        return refusal
+    return None
 
 
 def named(people: list[str], run: Run) -> set[str]:
