@@ -78,11 +78,12 @@ def tap(on_statement: OnStatement, *, on_commit: Callable[[], None] | None = Non
     """
     connection.ensure_connection()
     real = connection.connection
-    connection.connection = _Connection(real, on_statement, on_commit)
+    tapped = connection.connection = _Connection(real, on_statement, on_commit)
     try:
         yield
     finally:
-        if connection.connection is not None:
+        # a verb that lost its connection has another one now, which nobody taps
+        if connection.connection is tapped:
             connection.connection = real
 
 
