@@ -153,12 +153,13 @@ class InterruptRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChildRow:
-    """A child run as its parent sees it."""
+    """A child run as its parent sees it. ``is_own`` False: a fork takes the result of its origin's child."""
 
     run_id: int
     status: str
     error: str
     output_digest: str | None
+    is_own: bool = True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

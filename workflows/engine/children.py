@@ -152,5 +152,5 @@ def stop_child(draft: Draft, scope: ScopeRow) -> None:
     child = child_of(draft, scope)
     if child is None:  # what this very decision would have published is not
         draft.children = [one for one in draft.children if one.visit != scope.visit]
-    elif not draft.plan.steps[draft.visit(scope.visit).step].options["detach"]:
+    elif child.is_own and not draft.plan.steps[draft.visit(scope.visit).step].options["detach"]:
         draft.child_cancels.append(child.run_id)

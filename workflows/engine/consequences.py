@@ -13,7 +13,7 @@ from django.utils import timezone
 
 from workflows.engine.draft import Draft
 from workflows.errors import Refusal
-from workflows.ledger import children, controlling, slots
+from workflows.ledger import adopting, children, controlling, slots
 from workflows.models import Run
 from workflows.statuses import ControlKind, RunStatus, SlotKind
 
@@ -32,6 +32,8 @@ def carry_out(run: Run, draft: Draft) -> None:
             slots.pass_on(kind=SlotKind.CONCURRENCY, name=run.concurrency_key, now=timezone.now())
         if draft.ended and run.parent_run_id is not None:
             children.hear_of_child(child_id=run.pk, now=timezone.now())
+            for fork in adopting.forks_waiting_for(run.pk):
+                adopting.hear_of_adopted(run_id=fork, child_id=run.pk, now=timezone.now())
     except Refusal as refusal:
         logger.warning("A consequence of run %s is left to the sweep: %s", run.pk, refusal)
 
@@ -61,6 +63,8 @@ def sweep(root_id: int | None = None) -> int:
     told = 0
     for child in children.unheard_children(root_id):
         told += _quietly(partial(children.hear_of_child, child_id=child, now=timezone.now()))
+    for fork, child in adopting.unheard_adopted():
+        told += _quietly(partial(adopting.hear_of_adopted, run_id=fork, child_id=child, now=timezone.now()))
     for child in children.orphans(root_id):
         told += _quietly(partial(cancel_child, child))
     for run in slots.without_place():

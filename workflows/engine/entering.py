@@ -298,16 +298,22 @@ def park_for_changed_inputs(draft: Draft, scope: ScopeRow, visit: VisitRow, atte
 
 def repeats_other_inputs(attempts: tuple[AttemptRow, ...], effect: Effect) -> bool:
     """Whether the key of an uncertain try would be used again for something else (ADM.10)."""
-    if not attempts or attempts[-1].authorization or not is_uncertain(attempts[-1]):
+    if not attempts or attempts[-1].authorization or not keeps_id(attempts[-1]):
         return False
     return attempts[-1].input_hash != input_hash(effect)
 
 
 def dispatch_id(draft: Draft, attempts: tuple[AttemptRow, ...], inputs: str) -> str:
     """The former id while it is unknown whether the former try happened, otherwise a new one."""
-    if attempts and is_uncertain(attempts[-1]) and attempts[-1].input_hash == inputs:
+    if attempts and keeps_id(attempts[-1]) and attempts[-1].input_hash == inputs:
         return attempts[-1].dispatch_id
     return draft.new_id()
+
+
+def keeps_id(attempt: AttemptRow) -> bool:
+    """Whether the next try is a repetition under the same id. A try that a fork inherited has the id of its origin,
+    which may go on using it (FORK.2)."""
+    return is_uncertain(attempt) and not attempt.inherited
 
 
 def is_uncertain(attempt: AttemptRow) -> bool:

@@ -26,15 +26,29 @@ def join_what_ended(draft: Draft) -> None:
 
 
 def look_again(draft: Draft) -> None:
-    """Look at the open fan-outs that were reopened: one may have items to start, or none left."""
+    """Look at the open containers that were reopened, or forked: one may have items to start, or none left."""
     for scope in draft.live_scopes():
         if scope.waits_for != WaitsFor.JOIN or scope.visit is None:
             continue
         visit = draft.visit(scope.visit)
-        if visit.reopened and visit.kind != "block" and not scope.stopping and fanning.has_room(draft, visit):
+        if needs_a_look(draft, scope, visit):
             draft.begin_revision()
             draft.event("step_resumed", visit=visit.number, step=visit.step)
             draft.pending_joins.append(visit.number)
+
+
+def needs_a_look(draft: Draft, scope: ScopeRow, visit: VisitRow) -> bool:
+    """Whether a container has something to do that no end of a body will bring about.
+
+    The cut of a fork may lie between the end of a body and the join, which are committed together otherwise.
+    """
+    if visit.kind == "block":
+        return visit.inherited and ended_block(draft, visit) is not None
+    if scope.stopping:
+        return visit.inherited and not draft.counts(visit.number).live
+    if visit.inherited and fanning.stop_after(draft, draft.plan.steps[visit.step], visit) is not None:
+        return True
+    return bool(visit.reopened or visit.inherited) and fanning.has_room(draft, visit)
 
 
 def time_out(draft: Draft, scope: ScopeRow) -> None:
@@ -83,14 +97,7 @@ def overrides(reason: Stopping, stopping: str) -> bool:
 
 
 def join_block(draft: Draft, scope: ScopeRow, visit: VisitRow) -> None:
-    body = next(
-        (
-            row
-            for row in draft.ended_scopes.values()
-            if row.parent_visit == visit.number and row.kind == ScopeKind.BLOCK
-        ),
-        None,
-    )
+    body = ended_block(draft, visit)
     if body is None:
         return
     step = draft.plan.steps[visit.step]
@@ -106,3 +113,12 @@ def join_block(draft: Draft, scope: ScopeRow, visit: VisitRow) -> None:
         error = json.loads(body.error)
         failure = Failure(code=error["code"], message=error["message"])
         settling.finish(draft, scope, step, visit, outcome="failed", failure=failure)
+
+
+def ended_block(draft: Draft, visit: VisitRow) -> ScopeRow | None:
+    """The body of an open block call, once it has ended: by this decision, or before the cut of a fork."""
+    ended = (row for row in draft.ended_scopes.values() if row.parent_visit == visit.number)
+    found = next((row for row in ended if row.kind == ScopeKind.BLOCK), None)
+    if found is None and visit.inherited:
+        return next(iter(draft.facts.ended_items(visit.number).values()), None)
+    return found

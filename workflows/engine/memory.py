@@ -32,6 +32,7 @@ from workflows.facts import (
     column_names,
 )
 from workflows.jsonvalue import decode
+from workflows.ledger.adopting import children_of_origins
 from workflows.models import (
     Attempt,
     ControlMessage,
@@ -45,7 +46,7 @@ from workflows.models import (
     Visit,
 )
 from workflows.models import Plan as PlanModel
-from workflows.statuses import ScopePhase, SlotKind, VisitStatus
+from workflows.statuses import AttemptStatus, ScopePhase, SlotKind, VisitStatus
 
 #: Bytes of payload text whose decoded values are kept.
 CACHE_BYTES = 64 * 1024 * 1024
@@ -161,6 +162,25 @@ class Memory:
         columns = ("id", "invocation_key", "status", "error", "output_digest")
         for run_id, key, status, error, output in rows.values_list(*columns):
             self._children[key] = ChildRow(run_id=run_id, status=status, error=error, output_digest=output)
+        self._load_adopted()
+
+    def _load_adopted(self) -> None:
+        """The child runs of an origin whose results this fork takes."""
+        inherited = {
+            attempt.dispatch_id
+            for attempts in self._attempts.values()
+            for attempt in attempts.values()
+            if attempt.inherited and attempt.status == AttemptStatus.PAUSED
+        }
+        wanted = inherited - set(self._children)
+        if wanted:
+            columns = ("id", "invocation_key", "status", "error", "output_digest")
+            for run_id, key, status, error, output in children_of_origins(self.identity.id, wanted).values_list(
+                *columns
+            ):
+                self._children[key] = ChildRow(
+                    run_id=run_id, status=status, error=error, output_digest=output, is_own=False
+                )
 
     def _read_places(self) -> dict[str, str]:
         """The limit slots of this run and its places in line."""

@@ -29,7 +29,7 @@ def recover(draft: Draft) -> None:
         if fanning.is_cancelled(draft, scope):
             settling.cancel_attempt(draft, scope, visit, attempt, None)
         else:
-            interrupt(draft, scope, visit, attempt, reason="owner_lost")
+            interrupt(draft, scope, visit, attempt, reason="forked" if attempt.inherited else "owner_lost")
 
 
 def interrupt(
@@ -38,13 +38,14 @@ def interrupt(
     """End an attempt of which nobody knows whether its effect happened.
 
     A read or idempotent step is repeated with the same dispatch id, and so is a write whose ``retry`` names
-    ``crashed``; any other write parks its scope until a person says what happened.
+    ``crashed``; any other write parks its scope until a person says what happened. In a fork an inherited try is not
+    repeated with its id, so there idempotence protects no write.
     """
     step = draft.plan.steps[visit.step]
     draft.begin_revision()
     limits.give_back(draft, scope, step)
     end_unknown(draft, visit, attempt, reason=reason, log=log)
-    if visit.access != Access.WRITE or is_idempotent(step, draft.facts.identity.frozen):
+    if may_repeat(draft, step, visit, attempt):
         draft.change_scope(scope, phase=ScopePhase.READY.value)
         return
     retry = next_attempt(
@@ -64,9 +65,10 @@ def interrupt(
 def end_unknown(draft: Draft, visit: VisitRow, attempt: AttemptRow, *, reason: str, log: str = "") -> None:
     """Mark an attempt as interrupted, in the present revision. What it brought late stays on it."""
     step = draft.plan.steps[visit.step]
-    failure = Failure(code="crashed", message="The worker ended while this attempt was running.")
+    what = "The run was forked" if attempt.inherited else "The worker ended"
+    failure = Failure(code="crashed", message=f"{what} while this attempt was running.")
     marks = set(json.loads(attempt.marks))
-    if visit.access == Access.WRITE and not is_idempotent(step, draft.facts.identity.frozen):
+    if not may_repeat(draft, step, visit, attempt):
         marks.add("uncertain")
     draft.close_attempt(
         attempt,
@@ -77,6 +79,13 @@ def end_unknown(draft: Draft, visit: VisitRow, attempt: AttemptRow, *, reason: s
         marks=compact(sorted(marks)),
     )
     draft.event("step_interrupted", visit=visit.number, attempt=attempt.number, step=step.id, reason=reason)
+
+
+def may_repeat(draft: Draft, step: StepPlan, visit: VisitRow, attempt: AttemptRow) -> bool:
+    """Whether a try of which nobody knows the end may simply be made again."""
+    if visit.access != Access.WRITE:
+        return True
+    return is_idempotent(step, draft.facts.identity.frozen) and not attempt.inherited
 
 
 def is_idempotent(step: StepPlan, frozen: Any) -> bool:

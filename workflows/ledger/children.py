@@ -68,7 +68,11 @@ def hear_of_child(*, child_id: int, now: datetime) -> bool:
     child = Run.objects.filter(pk=child_id).first()
     if child is None or child.parent_run_id is None or not child.is_final:
         return False
-    parent = Run.objects.lock(child.parent_run_id)
+    return tell_of_end(Run.objects.lock(child.parent_run_id), child, now)
+
+
+def tell_of_end(parent: Run, child: Run, now: datetime) -> bool:
+    """Wake a locked run that waits for a child which has ended, its own or one of its origin's; whether that is new."""
     waiting = Attempt.objects.filter(
         run=parent, visit=child.parent_visit, dispatch_id=child.invocation_key, status=AttemptStatus.PAUSED
     ).first()
