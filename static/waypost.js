@@ -10,7 +10,7 @@
     let words;
     if (length < 60) words = `${Math.floor(length)} s`;
     else if (length < HOUR) words = `${Math.floor(length / MINUTE)} min`;
-    else if (length < DAY) words = `${Math.floor(length / HOUR)} h`;
+    else if (length < 2 * DAY) words = `${Math.floor(length / HOUR)} h`;
     else if (length < 60 * DAY) words = `${Math.floor(length / DAY)} d`;
     else return null;
     if (seconds < 0) return `in ${words}`;

@@ -17,6 +17,7 @@ from django.utils.safestring import SafeString, mark_safe
 
 from workflows.pages import icons
 from workflows.pages.wording import age_words, count_words, duration_words, exact_words
+from workflows.queries.inbox import MOST_COUNTED, count_waiting_for
 
 register = template.Library()
 
@@ -46,6 +47,13 @@ def age(value: datetime | str | None) -> SafeString:
     """``3 min ago`` or ``in 2 h``, with the exact moment for who looks closer and for machines."""
     at = _moment(value)
     return SafeString("–") if at is None else _time(at, age_words(timezone.now() - at), is_age=True)
+
+
+@register.filter
+def soon(value: datetime | str | None) -> bool:
+    """Whether a moment is less than an hour away, or over."""
+    at = _moment(value)
+    return at is not None and at - timezone.now() < timedelta(hours=1)
 
 
 @register.filter
@@ -116,6 +124,19 @@ def json_text(value: Any, href: str = "", limit: int = MOST_CHARACTERS) -> SafeS
     return format_html("{}{}", shown, _cut_note(len(text), limit, href))
 
 
+@register.simple_tag
+def shown_value(value: Any, href: str = "", limit: int = MOST_CHARACTERS) -> SafeString:
+    """A value among words: short texts and numbers in the line, everything else in lines of its own."""
+    if isinstance(value, str):
+        return bdi(value) if len(value) <= 200 and "\n" not in value else long_text(value, href, limit)
+    if isinstance(value, (bool, int, float)) or value is None:
+        return format_html("<code>{}</code>", pretty(value))
+    line = json.dumps(value, ensure_ascii=False)
+    if len(line) <= 100:
+        return format_html("<code><bdi>{}</bdi></code>", line)
+    return json_text(value, href, limit)
+
+
 @register.filter
 def coded(value: Any) -> SafeString:
     """The text of a sentence of ours, with what stands in backticks as code."""
@@ -135,6 +156,16 @@ def startswith(value: Any, beginning: str) -> bool:
 def words(value: str) -> list[str]:
     """The words of a text, to go through."""
     return value.split()
+
+
+@register.simple_tag(takes_context=True)
+def inbox_count(context: template.Context) -> str:
+    """How many questions wait for the person that looks; empty for none."""
+    request = context.get("request")
+    if request is None or not request.user.is_authenticated:
+        return ""
+    found = count_waiting_for(request.user)
+    return f"{found}+" if found >= MOST_COUNTED else str(found or "")
 
 
 @register.simple_tag(takes_context=True)

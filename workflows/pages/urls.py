@@ -1,6 +1,6 @@
 """Addresses of the pages; every address is here, by noun.
 
-Names that other pages link to: ``home``, ``workflow_list``, ``workflow`` (name), ``start`` (name), ``run_list``, ``run``
+Names that pages link to: ``home``, ``workflow_list``, ``workflow`` (name), ``start`` (name), ``run_list``, ``run``
 (number), ``visit`` (number, visit), ``question`` (number, visit), ``reconcile`` (number, visit), ``inbox``, ``bulk``
 (bulk), ``audit``.
 """
@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from django.urls import path
 
-from workflows.pages import account, home
+from workflows.pages import account, home, inbox
 
 app_name = "pages"
 
@@ -22,5 +22,7 @@ urlpatterns = [
     path("theme/", account.theme, name="theme"),
     # ---- workflows
     # ---- runs, questions, audit
+    path("inbox/", inbox.inbox, name="inbox"),
+    path("runs/<int:number>/questions/<int:visit>/", inbox.question, name="question"),
     # ---- one run
 ]

@@ -21,7 +21,7 @@ def age_words(passed: timedelta) -> str:
 
 
 def _rough(seconds: float) -> str:
-    for unit, name, most in ((1, "s", 60), (_MINUTE, "min", 60), (_HOUR, "h", 24), (_DAY, "d", 60)):
+    for unit, name, most in ((1, "s", 60), (_MINUTE, "min", 60), (_HOUR, "h", 48), (_DAY, "d", 60)):
         if seconds < unit * most:
             return f"{int(seconds // unit)} {name}"
     months = seconds / (30.44 * _DAY)

@@ -9,6 +9,8 @@ from typing import Any
 
 from workflows.clock import moment
 from workflows.engine.draft import visit_path
+from workflows.engine.memory import read_plan
+from workflows.errors import Refusal
 from workflows.models import Interrupt, Run, Scope, Visit, Vote
 from workflows.queries.runs import moment_text, payload_values
 from workflows.statuses import InterruptStatus, ScopeKind
@@ -23,6 +25,32 @@ def open_questions(run_ids: Collection[int], *, limit: int) -> tuple[list[dict[s
 def questions_of(run_id: int) -> list[dict[str, Any]]:
     """Every question of a run, open and answered, with the votes."""
     return _told(list(Interrupt.objects.filter(run_id=run_id).order_by("visit", "attempt")))
+
+
+def question_of(run_id: int, visit: int) -> dict[str, Any]:
+    """The latest question of a visit as ``questions_of`` tells it, with ``visit``, ``attempt``, ``step``, ``asked_at``
+    and ``after_deadline``: the step that the run goes on with when nobody answers, ``done`` or ``fail``; None when the
+    plan cannot be read. Raises ``interrupt.not_found``."""
+    question = Interrupt.objects.filter(run_id=run_id, visit=visit).order_by("-attempt").first()
+    if question is None:
+        raise Refusal("interrupt.not_found", run=run_id, interrupt=f" v{visit}")
+    step = Visit.objects.filter(run_id=run_id, number=visit).values_list("step", flat=True).get()
+    more = {
+        "visit": visit,
+        "attempt": question.attempt,
+        "step": step,
+        "asked_at": moment_text(question.asked_at),
+        "after_deadline": _after_deadline(run_id, step),
+    }
+    return _told([question])[0] | more
+
+
+def _after_deadline(run_id: int, step: str) -> str | None:
+    run = Run.objects.select_related("plan").only("plan").get(pk=run_id)
+    try:
+        return read_plan(run.plan).steps[step].route("expired")
+    except (Refusal, KeyError):
+        return None
 
 
 def _told(questions: list[Interrupt]) -> list[dict[str, Any]]:
