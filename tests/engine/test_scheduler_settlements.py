@@ -135,6 +135,7 @@ def test_a_kind_that_is_gone_is_named() -> None:
     assert_sound()
 
 
+@pytest.mark.unsound
 def test_a_corrupt_plan_is_refused_before_anything_is_dispatched() -> None:
     """PLAN.2"""
     run_id = publish_run(workflow("  - { id: work, kind: shell, run: x }"))

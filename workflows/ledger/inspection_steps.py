@@ -10,7 +10,7 @@ from hashlib import sha256
 
 from workflows.ledger.inspection_rows import RunRows, dense, few
 from workflows.ledger.records import compact
-from workflows.models import Attempt, Event, Visit
+from workflows.models import Attempt, Event, RowVersion, Visit
 from workflows.statuses import FINAL_STATUSES, AttemptStatus, ScopePhase, VisitStatus
 
 #: The events that end an attempt, by its status; an attempt has exactly one of them.
@@ -171,6 +171,14 @@ def _edited_outputs(rows: RunRows) -> set[int]:
     """The inherited visits whose output was replaced when the run was forked."""
     request = json.loads(rows.run.fork_request) if rows.run.fork_request else {}
     return {int(name.removeprefix("v")) for name in request.get("edits", {}).get("outputs", {})}
+
+
+def _edited_visits(rows: RunRows) -> set[int]:
+    """Visits of a fork whose output may have been replaced: they show another result than they were settled with."""
+    if rows.run.fork_of_id is None:
+        return set()
+    keys = RowVersion.objects.filter(run=rows.run, table="visit").values_list("key", flat=True)
+    return {int(key) for key in keys if key.isdigit()}
 
 
 def _attempt(rows: RunRows, attempt: Attempt) -> Iterator[str]:

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from workflows.ledger.adopting import children_of_origins
 from workflows.ledger.inspection_rows import RunRows
 from workflows.ledger.inspection_steps import revisions
-from workflows.models import Interrupt, Run, Scope, Visit, Vote
+from workflows.models import Interrupt, Scope, Visit, Vote
 from workflows.statuses import (
     AttemptStatus,
     InterruptKind,
@@ -21,6 +21,8 @@ from workflows.statuses import (
 )
 
 _ITEM_KINDS = frozenset({ScopeKind.ITEM, ScopeKind.BRANCH})
+#: SQLite refuses a statement with more parameters than 32 766.
+KEYS_AT_ONCE = 5_000
 _OUTCOMES = frozenset({"", "ok", "failed", "cancelled"})
 
 
@@ -93,7 +95,7 @@ def questions(rows: RunRows) -> Iterator[str]:
         yield from _question(rows, question, votes[place])
     paused = [attempt for attempt in rows.attempts if attempt.status == AttemptStatus.PAUSED]
     kinds = {number: visit.kind for number, visit in rows.visit_by_number.items()}
-    children = _children_of(rows) if any(kinds.get(attempt.visit) == "workflow" for attempt in paused) else set()
+    children = _children(rows, [one.dispatch_id for one in paused if kinds.get(one.visit) == "workflow"])
     for attempt in paused:
         name, visit = f"v{attempt.visit}.{attempt.number}", rows.visit_by_number.get(attempt.visit)
         if visit is None or visit.status != VisitStatus.OPEN:
@@ -105,13 +107,13 @@ def questions(rows: RunRows) -> Iterator[str]:
             yield f"{name} is paused without a question"
 
 
-def _children_of(rows: RunRows) -> set[tuple[int | None, str | None]]:
-    """Its own children, and of a fork those of its origin whose results it takes."""
-    own = set(Run.objects.filter(parent_run=rows.run).values_list("parent_visit", "invocation_key"))
-    if rows.run.fork_of_id is None:
-        return own
-    keys = [one.dispatch_id for one in rows.attempts if one.status == AttemptStatus.PAUSED and one.inherited]
-    return own | set(children_of_origins(rows.run.pk, keys).values_list("parent_visit", "invocation_key"))
+def _children(rows: RunRows, keys: list[str]) -> set[tuple[int | None, str | None]]:
+    """Visit and invocation key of the child runs that these attempts wait for; a fork may wait for its origin's."""
+    found: set[tuple[int | None, str | None]] = set()
+    for start in range(0, len(keys), KEYS_AT_ONCE):
+        children = children_of_origins(rows.run.pk, keys[start : start + KEYS_AT_ONCE])
+        found |= set(children.values_list("parent_visit", "invocation_key"))
+    return found
 
 
 def _question(rows: RunRows, question: Interrupt, votes: list[Vote]) -> Iterator[str]:
