@@ -71,7 +71,11 @@ TEMPLATES = [
         "APP_DIRS": True,
         "OPTIONS": {
             "builtins": ["workflows.pages.tags"],
-            "libraries": {"graph": "workflows.pages.graph_tags", "workflow": "workflows.pages.workflow_tags"},
+            "libraries": {
+                "graph": "workflows.pages.graph_tags",
+                "runs": "workflows.pages.run_tags",
+                "workflow": "workflows.pages.workflow_tags",
+            },
             "context_processors": [
                 "django.template.context_processors.request",
                 "django.contrib.auth.context_processors.auth",

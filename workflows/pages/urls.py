@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from django.urls import path
 
-from workflows.pages import account, home, inbox
+from workflows.pages import account, home, inbox, run_urls
 
 app_name = "pages"
 
@@ -25,4 +25,5 @@ urlpatterns = [
     path("inbox/", inbox.inbox, name="inbox"),
     path("runs/<int:number>/questions/<int:visit>/", inbox.question, name="question"),
     # ---- one run
+    *run_urls.urlpatterns,
 ]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -11,6 +11,7 @@ from typing import Any
 from django.db.models import Count
 
 from workflows.models import ControlMessage, Event, Run
+from workflows.queries.runs import moment_text
 from workflows.statuses import ControlKind
 
 EVENT_PAGE = 100
@@ -63,9 +64,30 @@ def event_types(run: Run) -> list[tuple[str, int]]:
     return list(_own(run).values_list("type").annotate(count=Count("pk")).order_by("type"))
 
 
+def events_of_revision(run: Run, revision: int) -> list[EventLine]:
+    """What happened in one revision."""
+    rows = Event.objects.filter(run=run, revision=revision).order_by("sequence")[:EVENT_PAGE]
+    return [_line(row) for row in rows]
+
+
 def last_page_after(run: Run) -> int:
     """The cursor from which the newest events are one page."""
     return max(run.next_event - 1 - EVENT_PAGE, 0)
+
+
+def all_events(run: Run) -> Iterator[dict[str, Any]]:
+    """Every event of a run as JSON, read piece by piece."""
+    for row in _own(run).order_by("sequence").iterator(chunk_size=1_000):
+        yield {
+            "number": row.sequence,
+            "revision": row.revision,
+            "type": row.type,
+            "at": moment_text(row.at),
+            "actor": row.actor or None,
+            "visit": row.visit,
+            "attempt": row.attempt,
+            "data": json.loads(row.payload),
+        }
 
 
 def _own(run: Run) -> Any:

@@ -1,0 +1,35 @@
+"""What of a run a person can choose for an action."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+
+from workflows.engine.draft import visit_path
+from workflows.models import Run, Scope, Visit
+from workflows.statuses import RunStatus, ScopePhase, WaitsFor
+
+MOST_CHOICES = 100
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Choice:
+    visit: int
+    path: str
+    stands: str
+
+
+def skippable(run: Run) -> list[Choice]:
+    """The steps that can be skipped: the failed one of a failed run, or those that wait."""
+    if run.status in (RunStatus.FAILED, RunStatus.ABANDONED):
+        number = json.loads(run.error).get("visit") if run.error else None
+        stands = {} if number is None else {number: "failed"}
+    else:
+        waiting = Scope.objects.filter(run=run, phase=ScopePhase.WAITING, visit__isnull=False)
+        waiting = waiting.exclude(waits_for=WaitsFor.JOIN).order_by("visit")
+        stands = {visit: f"waits: {cause}" for visit, cause in waiting.values_list("visit", "waits_for")[:MOST_CHOICES]}
+    visits = Visit.objects.filter(run=run, number__in=list(stands)).order_by("number")
+    return [
+        Choice(visit=one.number, path=visit_path(one.scope, one.step, one.round or 1), stands=stands[one.number])
+        for one in visits
+    ]
