@@ -85,7 +85,7 @@ def _result(run: Run, number: int, told: Told, actor: Actor) -> Reconciliation:
     else:
         failure = None
         outcome = _outcome(step, number, told.outcome, json.loads(run.frozen))
-        output = _output(step, number, outcome, told.output)
+        output = checked_output(step, number, outcome, told.output)
     return Reconciliation(
         decision="happened",
         actor=actor.recorded,
@@ -121,7 +121,9 @@ def _outcome(step: StepPlan, number: int, outcome: str | None, frozen: Mapping[s
     return outcome
 
 
-def _output(step: StepPlan, number: int, outcome: str, value: Any) -> Stored | None:
+def checked_output(step: StepPlan, number: int, outcome: str, value: Any) -> Stored | None:
+    """The output of a visit that a person gives, as the step itself could give it. Raises
+    ``attempt.invalid_result``."""
     problems = check_storable(value, "output")
     if problems:
         raise _invalid(number, problems[0].message)
