@@ -15,6 +15,7 @@ from workflows.models.interrupt import Interrupt, Vote
 from workflows.models.lease import Lease
 from workflows.models.payload import Payload
 from workflows.models.run import Run
+from workflows.models.run_filter import RunFilter
 from workflows.models.scope import Fanout, Scope, ScopeVars
 from workflows.models.slot import LimitGroup, Slot
 from workflows.models.visit import Visit
@@ -35,6 +36,7 @@ __all__ = [
     "Plan",
     "RowVersion",
     "Run",
+    "RunFilter",
     "Scope",
     "ScopeVars",
     "Slot",

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
@@ -16,8 +15,10 @@ from workflows.engine.draft import visit_path
 from workflows.errors import Refusal
 from workflows.jsonvalue import decode
 from workflows.models import Attempt, Interrupt, Payload, Run, Scope, Visit
+from workflows.models import RunFilter as RunFilter
+from workflows.queries.lineage import lineage_of
 from workflows.queries.waiting import told_reasons
-from workflows.statuses import LIVE_STATUSES, RunStatus, ScopeKind, VisitStatus
+from workflows.statuses import RunStatus, ScopeKind, VisitStatus
 
 #: Runs that a list shows unless it is asked for another number.
 USUAL_LENGTH = 20
@@ -25,30 +26,9 @@ USUAL_LENGTH = 20
 _ATTEMPT_COLUMNS = ("visit", "number", "status", "error", "started_at", "ended_at")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RunFilter:
-    """Which runs a list holds; what is None does not matter. ``before`` is an id: the next page of a list."""
-
-    workflow: str | None = None
-    statuses: tuple[str, ...] = ()
-    started_by: str | None = None
-    live: bool | None = None
-    before: int | None = None
-
-
 def run_list(wanted: RunFilter, *, limit: int = USUAL_LENGTH) -> list[dict[str, Any]]:
     """The newest runs first, without parameters and results. One query."""
-    runs = Run.objects.select_related("workflow", "plan").order_by("-pk")
-    if wanted.workflow is not None:
-        runs = runs.filter(workflow__name=wanted.workflow)
-    if wanted.statuses:
-        runs = runs.filter(status__in=wanted.statuses)
-    if wanted.started_by is not None:
-        runs = runs.filter(started_by=wanted.started_by)
-    if wanted.live is not None:
-        runs = runs.filter(status__in=LIVE_STATUSES) if wanted.live else runs.exclude(status__in=LIVE_STATUSES)
-    if wanted.before is not None:
-        runs = runs.filter(pk__lt=wanted.before)
+    runs = wanted.rows(Run.objects.select_related("workflow", "plan")).order_by("-pk")
     columns = runs.only(*_LISTED, "workflow__name", "plan__version", "plan__hash")
     return [_listed(run) for run in columns[:limit]]
 
@@ -73,7 +53,7 @@ def _listed(run: Run) -> dict[str, Any]:
 
 
 def run_document(run_id: int) -> dict[str, Any]:
-    """Everything about a run as one JSON object; seven queries, whatever its length, and a few for what a live run
+    """Everything about a run as one JSON object; eight queries, whatever its length, and a few for what a live run
     waits for.
 
     ``visits`` leaves out refused entries (ADM.2). ``events_cursor`` is the number of the last event. Raises
@@ -102,6 +82,7 @@ def run_document(run_id: int) -> dict[str, Any]:
         "visits": [_visit(visit, values, attempts[visit.number], items) for visit in visits],
         "interrupts": _interrupts(questions, visits, values, items),
         "children": list(Run.objects.filter(parent_run=run).order_by("pk").values_list("pk", flat=True)),
+        **lineage_of(run),
         "events_cursor": run.next_event - 1,
     }
 
