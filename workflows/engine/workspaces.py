@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import stat
 from contextlib import suppress
 from pathlib import Path
@@ -27,6 +28,32 @@ class Workspaces:
             _make_directory(self.root, parents=True)
             _make_directory(path)
         return path
+
+    def staged_copy(self, run_id: int, name: str) -> Path | None:
+        """A copy of the workspace of a run as it is now, beside the workspaces; None: the run has none here.
+
+        Links are copied as links. ``name`` tells copies apart. Raises :class:`WorkspaceRefused`.
+        """
+        path, copy = self.root / f"run-{run_id}", self.root / f"copy-{name}"
+        if not _is_private_directory(path):
+            return None
+        try:
+            shutil.copytree(path, copy, symlinks=True)
+        except (OSError, shutil.Error) as error:
+            shutil.rmtree(copy, ignore_errors=True)
+            raise WorkspaceRefused(str(error)[:1000]) from error
+        return copy
+
+    def place(self, copy: Path, run_id: int) -> None:
+        """Make a staged copy the workspace of a run that has none yet. Raises :class:`WorkspaceRefused`."""
+        try:
+            copy.rename(self.root / f"run-{run_id}")
+        except OSError as error:
+            raise WorkspaceRefused(str(error)[:1000]) from error
+
+    def discard(self, copy: Path) -> None:
+        """Remove a staged copy that is not needed."""
+        shutil.rmtree(copy, ignore_errors=True)
 
 
 def folder_below(workspace: Path, folder: str) -> Path:

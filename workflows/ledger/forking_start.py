@@ -76,7 +76,9 @@ def number_first_revision(
     former = {**past.state, "started_at": moment_of(past.state["started_at"])}
     changed = {name: state[name] for name in STATE_COLUMNS if state[name] != former[name]}
     record_version(run, "run", "", changed)
-    details = {} if visit is None else {"from_visit": visit}
+    details: dict[str, Any] = {} if visit is None else {"from_visit": visit}
+    if reason:
+        details["reason"] = reason[:1000]
     record_event(
         run,
         "run_forked",
@@ -84,7 +86,6 @@ def number_first_revision(
         actor=actor,
         origin=run.fork_of_id,
         origin_revision=run.fork_revision,
-        reason=reason[:1000],
         **details,
     )
     Run.objects.change(run, **state)

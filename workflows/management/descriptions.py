@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
+from workflows.management.forks import lineage_lines
 from workflows.management.questions import history_lines
 from workflows.management.results import result_lines
 from workflows.management.tables import table
@@ -56,6 +57,7 @@ def described(document: dict[str, Any], beside: Beside | None = None) -> Iterato
     yield f"run {document['run']}: {document['workflow']}{at}"
     for name, value in document.get("params", {}).items():
         yield f"  {name} = {_short(value)}"
+    yield from lineage_lines(document)
     if document["visits"]:
         yield from (f"  {line}" for line in table(["VISIT", "STEP", "OUTCOME", "TRIES", "TIME", ""], _steps(document)))
     for path, values in document.get("variables", {}).items():

@@ -63,7 +63,8 @@ def _list(command: Command, options: dict[str, Any]) -> int:
 
 
 def _add_show(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--revision", type=int, metavar="R", help="as it was at this revision")
+    parser.add_argument("--at", dest="revision", type=int, metavar="REVISION", help="as it was at this revision")
+    parser.add_argument("--revision", type=int, help=argparse.SUPPRESS)
     parser.add_argument("runs", nargs="+", metavar="RUN", help="number of a run; - reads numbers from standard input")
 
 

@@ -24,10 +24,12 @@ class EventPage:
 def events_after(run_id: int, after: int = 0, *, limit: int = PAGE) -> EventPage:
     """The events numbered above ``after``, in order, at most ``limit``. Two queries. Raises ``run.not_found``.
 
+    Those that a fork inherited are its origin's and hidden: it begins with ``run_forked``, numbered on from the cut.
+
     The run is read before its events: an event that is committed in between is found by the next page.
     """
     run = find_run(run_id)
-    rows = Event.objects.filter(run_id=run_id, sequence__gt=after).order_by("sequence")[:limit]
+    rows = Event.objects.filter(run_id=run_id, sequence__gt=after, inherited=False).order_by("sequence")[:limit]
     events = [_event(row) for row in rows]
     cursor = events[-1]["number"] if events else after
     return EventPage(events=events, cursor=cursor, is_over=run.is_final and cursor >= run.next_event - 1)

@@ -6,7 +6,7 @@ from typing import Any
 
 from django.core.management.base import CommandParser
 
-from workflows.management import answers, controls, looking, reconciling
+from workflows.management import answers, controls, forks, looking, reconciling
 from workflows.management.actions import RunAction
 from workflows.management.base import Command as WaypostCommand
 
@@ -19,6 +19,7 @@ ACTIONS: tuple[RunAction, ...] = (
     controls.RETRY,
     controls.PAUSE,
     controls.SKIP,
+    forks.FORK,
     answers.ANSWER,
     answers.SIGNAL,
     reconciling.RECONCILE,
