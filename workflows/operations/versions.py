@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from functools import lru_cache
+
 from django.utils import timezone
 
 from workflows.definitions.compiler import compiled
+from workflows.definitions.source import SourceError, read_source
 from workflows.errors import Problem, Refusal
 from workflows.ledger.publishing import PlanVersion, StoredPlan, publish_plan
 from workflows.models import Plan, Workflow
 from workflows.operations.access import require
-from workflows.operations.library import library_file
+from workflows.operations.library import library_file, library_files
 from workflows.operations.people import Actor
 from workflows.operations.workflows import LIBRARY, Definition, definition_of_file
 
@@ -85,3 +89,42 @@ def _other_name(found: str, meant: str) -> Problem:
         message=f'The name is "{found}", but this page publishes "{meant}".',
         hint="Keep the name, or publish the text as a new workflow.",
     )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shelved:
+    """A library file that is not published. ``title`` is empty for one that cannot be read."""
+
+    name: str
+    title: str = ""
+    description: str = ""
+    tags: tuple[str, ...] = ()
+
+
+def unpublished_files() -> list[Shelved]:
+    """The library files whose workflows were never published, by name."""
+    published = set(Workflow.objects.filter(current__isnull=False).values_list("name", flat=True))
+    return [_shelved(file.name, file.text) for file in library_files().values() if file.name not in published]
+
+
+@lru_cache(maxsize=256)
+def _shelved(name: str, text: bytes) -> Shelved:
+    try:
+        document = read_source(text).document
+    except SourceError:
+        return Shelved(name=name)
+    tags = document.get("tags")
+    return Shelved(
+        name=name,
+        title=str(document.get("title") or name),
+        description=str(document.get("description") or ""),
+        tags=tuple(str(tag) for tag in tags) if isinstance(tags, list) else (),
+    )
+
+
+def library_is_newer(workflow: Workflow) -> bool:
+    """Whether the library file of a workflow has changed since it was last published from there."""
+    published = Plan.objects.filter(workflow=workflow, version__isnull=False, created_by=LIBRARY)
+    last: str | None = published.order_by("-version").values_list("source", flat=True).first()
+    file = library_file(workflow.name) if last is not None else None
+    return file is not None and file.text.decode("utf-8", "replace") != last

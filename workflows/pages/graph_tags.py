@@ -15,7 +15,7 @@ from django.utils.html import format_html
 from django.utils.safestring import SafeString, mark_safe
 
 from workflows.pages import icons
-from workflows.queries.graph import Drawn, Edge, Graph, Node, NodeState, drawn
+from workflows.queries.graph import FAMILIES, Drawn, Edge, Graph, Node, NodeState, drawn
 
 register = template.Library()
 
@@ -138,3 +138,9 @@ def href_of(node: Node, anchor: Any) -> str:
 def words_of_node(graph: Graph, path: str) -> str:
     """Where a step goes on, in words."""
     return graph.words.get(path, "")
+
+
+@register.filter
+def family_of(kind: str) -> str:
+    """The colour family of a kind of step."""
+    return FAMILIES.get(kind, "flow")

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from django.urls import path
 
-from workflows.pages import account, home, inbox, run_urls
+from workflows.pages import account, home, inbox, run_urls, runs, workflow_urls
 
 app_name = "pages"
 
@@ -21,7 +21,9 @@ urlpatterns = [
     path("account/", account.account, name="account"),
     path("theme/", account.theme, name="theme"),
     # ---- workflows
+    *workflow_urls.urlpatterns,
     # ---- runs, questions, audit
+    path("runs/", runs.run_list, name="run_list"),
     path("inbox/", inbox.inbox, name="inbox"),
     path("runs/<int:number>/questions/<int:visit>/", inbox.question, name="question"),
     # ---- one run
