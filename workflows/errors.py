@@ -94,6 +94,9 @@ REFUSALS: dict[str, RefusalRule] = {
     "attempt.invalid_result": RefusalRule("This result cannot be recorded for {visit}: {reason}", http_status=422),
     "control.conflict": RefusalRule("Request id {request_id} was already used for something else in this run."),
     "control.too_many": RefusalRule("Run {run} has {limit} control messages pending; no more are taken."),
+    "control.too_large": RefusalRule(
+        "The pending messages of run {run} would hold more than {limit} KiB; no more are taken."
+    ),
     "definition.invalid": RefusalRule(
         "The workflow file has {problems}.",
         "`python manage.py workflows validate` shows all of them.",
@@ -205,6 +208,10 @@ REFUSALS: dict[str, RefusalRule] = {
         "Nothing in run {run} can be skipped.",
         "Only a step that failed or waits; `python manage.py runs show {run}` says which.",
         409,
+    ),
+    "run.parent_abandoned": RefusalRule(
+        "Run {run} was started by run {parent}, which is abandoned.",
+        "`python manage.py runs resume {parent}` opens both again.",
     ),
     "run.parked": RefusalRule("Run {run} is {status} and waits: {reasons}."),
     "run.terminal": RefusalRule("Run {run} is already {status}."),

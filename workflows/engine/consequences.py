@@ -13,7 +13,7 @@ from django.utils import timezone
 
 from workflows.engine.draft import Draft
 from workflows.errors import Refusal
-from workflows.ledger import adopting, children, controlling, slots
+from workflows.ledger import abandoning, adopting, children, controlling, slots
 from workflows.models import Run
 from workflows.statuses import ControlKind, RunStatus, SlotKind
 
@@ -55,6 +55,37 @@ def cancel_child(child_id: int) -> bool:
         return False
 
 
+def tell_of_abandoned(abandoned: abandoning.Abandoned) -> None:
+    """After a run was abandoned: its child runs get it too, its places go to others, its parent is woken."""
+    now = timezone.now()
+    try:
+        for child in Run.objects.live().filter(parent_run_id=abandoned.run_id, root_run__isnull=False):
+            abandon_child(child.pk)
+        for kind, name in abandoned.freed:
+            slots.pass_on(kind=kind, name=name, now=now)
+        children.hear_of_child(child_id=abandoned.run_id, now=now)
+    except Refusal as refusal:
+        logger.warning("A consequence of run %s is left to the sweep: %s", abandoned.run_id, refusal)
+
+
+def abandon_child(child_id: int) -> bool:
+    """Abandon a child run with its parent; one that has ended meanwhile is left alone. Whether that was new."""
+    try:
+        abandoned = abandoning.abandon(
+            run_id=child_id,
+            actor=abandoning.WITH_PARENT,
+            reason="The run that started it was abandoned.",
+            now=timezone.now(),
+            audited=False,
+        )
+    except Refusal as refusal:
+        if refusal.code not in ("run.terminal", "run.not_found"):
+            raise
+        return False
+    tell_of_abandoned(abandoned)
+    return True
+
+
 def sweep(root_id: int | None = None) -> int:
     """Repeat what a crash may have left undone, for one tree of runs or for all; how many runs were told something.
 
@@ -67,6 +98,8 @@ def sweep(root_id: int | None = None) -> int:
         told += _quietly(partial(adopting.hear_of_adopted, run_id=fork, child_id=child, now=timezone.now()))
     for child in children.orphans(root_id):
         told += _quietly(partial(cancel_child, child))
+    for child in abandoning.left_behind(root_id):
+        told += _quietly(partial(abandon_child, child))
     for run in slots.without_place():
         told += _quietly(partial(slots.stand_in_line_again, run_id=run))
     for kind, name in slots.groups_with_room():

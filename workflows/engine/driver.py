@@ -36,6 +36,7 @@ from workflows.ledger import leases
 from workflows.ledger.advance import advance
 from workflows.ledger.listeners import listeners
 from workflows.models import Run
+from workflows.statuses import RunStatus
 
 logger = logging.getLogger(__name__)
 
@@ -249,8 +250,11 @@ class Session:
         consequences.carry_out(self.driven, draft)
 
     def reload(self) -> None:
-        """Somebody else changed the run: read it, and what people have said meanwhile."""
+        """Somebody else changed the run: read it, and what people have said meanwhile. Raises ``run.terminal`` when it
+        was abandoned: what runs is stopped then, and what it brought is kept as late."""
         patiently(self.memory.load)
+        if self.memory.state.status == RunStatus.ABANDONED:
+            raise Refusal("run.terminal", run=self.run_id, status=RunStatus.ABANDONED.value)
         self.messages = patiently(self.memory.pending_controls)
 
     def lingers(self, decision: Decision) -> bool:

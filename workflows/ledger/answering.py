@@ -10,6 +10,7 @@ from typing import Any
 from workflows.clock import database_now_ms
 from workflows.errors import Refusal
 from workflows.jsonvalue import canonical
+from workflows.ledger.auditing import record_audit
 from workflows.ledger.listeners import announce
 from workflows.ledger.records import record_event
 from workflows.ledger.slots import come_back
@@ -107,7 +108,13 @@ def _answer(run: Run, visit: int, reply: Reply, now: datetime, now_ms: int) -> A
     event = "question_answered" if decides else "vote_recorded"
     record_event(run, event, at=now, actor=reply.recorded_by, visit=visit, attempt=question.attempt, by=reply.voter)
     Run.objects.change(run, **columns)
+    _audit(run, question, reply, now)
     return _answered(run_id, question, settled=decides, new=True, votes=len(votes))
+
+
+def _audit(run: Run, question: Interrupt, reply: Reply, now: datetime) -> None:
+    told = {"question": f"v{question.visit}.{question.attempt}", "kind": question.kind, "decision": reply.decision}
+    record_audit(actor=reply.recorded_by, action="interrupt.answer", at=now, run=run.pk, data=told)
 
 
 def _same(vote: Vote, reply: Reply) -> bool:

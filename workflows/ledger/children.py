@@ -98,21 +98,22 @@ def tell_of_end(parent: Run, child: Run, now: datetime) -> bool:
 def unheard_children(root_id: int | None = None) -> list[int]:
     """Child runs that have ended while their parent still waits for them: what the sweep repeats."""
     ended = Run.objects.filter(parent_run__isnull=False, root_run__isnull=False, status__in=sorted(FINAL_STATUSES))
-    ended = ended.filter(_is_awaited(), parent_run__status__in=sorted(LIVE_STATUSES))
+    ended = ended.filter(is_awaited(), parent_run__status__in=sorted(LIVE_STATUSES))
     if root_id is not None:
         ended = ended.filter(root_run_id=root_id)
     return list(ended.order_by("pk").values_list("pk", flat=True))
 
 
 def orphans(root_id: int | None = None) -> list[int]:
-    """Live child runs whose parent does not wait for them any more (it ended, or timed out): to be cancelled."""
-    live = Run.objects.live().filter(~_is_awaited(), root_run__isnull=False, closing="")
+    """Live child runs whose parent does not wait for them any more (it ended, or timed out): to be cancelled. Those of
+    an abandoned parent are abandoned with it (``abandoning.left_behind``)."""
+    live = Run.objects.live().filter(~is_awaited(), root_run__isnull=False, closing="")
     if root_id is not None:
         live = live.filter(root_run_id=root_id)
     return list(live.order_by("pk").values_list("pk", flat=True))
 
 
-def _is_awaited() -> Exists:
+def is_awaited() -> Exists:
     """Whether the attempt that published a child run still waits for it."""
     return Exists(
         Attempt.objects.filter(

@@ -8,9 +8,13 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+from django.db.models import Sum
+from django.db.models.functions import Length
+
 from workflows.clock import database_now_ms
 from workflows.errors import Refusal
 from workflows.jsonvalue import canonical, digest
+from workflows.ledger.auditing import record_audit
 from workflows.ledger.listeners import announce
 from workflows.ledger.records import compact, record_event, record_version
 from workflows.ledger.transactions import ledger_transaction
@@ -18,6 +22,8 @@ from workflows.models import ControlMessage, Lease, Run
 from workflows.statuses import ControlKind, RunStatus
 
 MOST_PENDING = 128
+#: Characters that the pending messages of a run may hold together.
+MOST_PENDING_SIZE = 512 * 1024
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,30 +46,36 @@ def send(
     sender: str,
     now: datetime,
     now_ms: int | None = None,
+    action: str = "",
 ) -> Accepted:
-    """Accept a control message.
+    """Accept a control message. ``action`` is how the audit names what a person did; "" for a program's own message.
 
     1. Under the run's lock: the same request id with the same content is the stored message, whatever the run's
        status is now.
     2. A finished run takes none; a run that closes takes no first cancel, and a second cancel changes nothing.
     3. The message, its event and one revision are written, and the run is woken. A cancel of a run that nobody
-       drives sets ``closing`` at once.
+       drives sets ``closing`` at once. What a person did is audited.
 
-    Loses with ``run.not_found``, ``control.conflict``, ``run.terminal``, ``control.too_many``.
+    Loses with ``run.not_found``, ``control.conflict``, ``run.terminal``, ``control.too_many``, ``control.too_large``.
     """
     run = Run.objects.lock(run_id)
     moment_ms = database_now_ms() if now_ms is None else now_ms
     driven = Lease.objects.is_live(run_id, now=moment_ms)
-    stored = _stored_before(run, kind, request_id, _content_digest(kind, payload))
+    stored = stored_before(run, kind, request_id, payload)
     if stored is not None:
         return Accepted(run_id=run_id, sequence=stored.sequence, new=False, driven=driven)
-    _refuse_when_over(run, kind)
+    refuse_when_over(run, kind)
+    refuse_when_too_many(run, kind, payload)
     sequence = accept(run, kind=kind, payload=payload, request_id=request_id, sender=sender, now=now)
     columns: dict[str, Any] = {"controls_accepted": run.controls_accepted + 1, "wake_at_ms": moment_ms}
     if kind == ControlKind.CANCEL and not driven:
         columns["closing"] = compact({"by": sender, "status": str(RunStatus.CANCELLED)})
         record_version(run, "run", "", {"closing": columns["closing"]})
     Run.objects.change(run, **columns)
+    if action:
+        told = {name: payload[name] for name in ("name", "visit") if name in payload}
+        reason = str(payload.get("reason", ""))
+        record_audit(actor=sender, action=action, at=now, run=run_id, reason=reason, data={"event": sequence, **told})
     announce(run_id, run.revision)
     return Accepted(run_id=run_id, sequence=sequence, new=True, driven=driven)
 
@@ -97,7 +109,9 @@ def _content_digest(kind: ControlKind, payload: Mapping[str, Any]) -> str:
     return digest(canonical({"kind": str(kind), "payload": dict(payload)}))
 
 
-def _stored_before(run: Run, kind: ControlKind, request_id: str, content: str) -> ControlMessage | None:
+def stored_before(run: Run, kind: ControlKind, request_id: str, payload: Mapping[str, Any]) -> ControlMessage | None:
+    """The message that this request repeats, if there is one. Raises ``control.conflict``."""
+    content = _content_digest(kind, payload)
     messages = ControlMessage.objects.filter(run=run)
     same: ControlMessage | None = messages.filter(request_id=request_id).first()
     if same is not None and same.digest != content:
@@ -114,10 +128,22 @@ def _is_cancelled(run: Run) -> bool:
     return RunStatus.CANCELLED in (run.status, closing.get("status"))
 
 
-def _refuse_when_over(run: Run, kind: ControlKind) -> None:
+def refuse_when_over(run: Run, kind: ControlKind) -> None:
+    """Raises ``run.terminal`` for a run that takes no message of this kind any more."""
     if run.is_final:
         raise Refusal("run.terminal", run=run.pk, status=run.status)
     if run.closing and kind == ControlKind.CANCEL:
         raise Refusal("run.terminal", run=run.pk, status="closing")
+
+
+def refuse_when_too_many(run: Run, kind: ControlKind, payload: Mapping[str, Any]) -> None:
+    """Pending messages are bounded in number and size; a cancel is always taken. Raises ``control.too_many``,
+    ``control.too_large``."""
+    if kind == ControlKind.CANCEL:
+        return
     if run.controls_accepted - run.controls_seen >= MOST_PENDING:
         raise Refusal("control.too_many", run=run.pk, limit=MOST_PENDING)
+    pending = ControlMessage.objects.filter(run=run, consumed_at=None)
+    held = pending.aggregate(size=Sum(Length("payload")))["size"] or 0
+    if held + len(canonical(dict(payload))) > MOST_PENDING_SIZE:
+        raise Refusal("control.too_large", run=run.pk, limit=MOST_PENDING_SIZE // 1024)

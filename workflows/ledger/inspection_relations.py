@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from typing import Any
 
 from workflows.jsonvalue import canonical, digest
 from workflows.ledger.inspection_rows import RunRows
 from workflows.models import Attempt, Run
-from workflows.statuses import ScopePhase
+from workflows.statuses import RunStatus, ScopePhase
 
 
 def ending(rows: RunRows) -> Iterator[str]:
@@ -26,6 +27,8 @@ def ending(rows: RunRows) -> Iterator[str]:
         return
     if lease is not None and lease.expires_ms:
         yield f"the run is {run.status}, but its lease was not released"
+    if run.status == RunStatus.ABANDONED:
+        return  # its steps stay where they stood
     for scope in rows.scopes:
         if scope.phase != ScopePhase.ENDED:
             yield f"the run is {run.status}, but scope {scope.path or '(root)'} is {scope.phase}"
@@ -80,7 +83,7 @@ def inheritance(rows: RunRows) -> Iterator[str]:
     cut = run.fork_revision or 0
     if cut > run.revision:
         yield f"the run was forked at revision {cut}, but is at {run.revision}"
-    named = (
+    named: tuple[tuple[str, Any], ...] = (
         *((f"v{row.number}", row) for row in rows.visits),
         *((f"v{row.visit}.{row.number}", row) for row in rows.attempts),
         *((f"scope {row.path or '(root)'}", row) for row in rows.scopes),

@@ -33,7 +33,8 @@ class Concurrency:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Publication:
-    """Everything a run is made of. ``commit_id`` is random; ``first_step`` is where the main steps begin."""
+    """Everything a run is made of. ``commit_id`` is random; ``first_step`` is where the main steps begin;
+    ``audited_as`` is the person who starts it as the audit names them, "" for what no person does."""
 
     plan_id: int
     params: Stored
@@ -49,6 +50,7 @@ class Publication:
     engine_version: int = 1
     concurrency: Concurrency | None = None
     over_limit: str = ""
+    audited_as: str = ""
     extra: Mapping[str, Any] = field(default_factory=dict)
 
 
@@ -75,12 +77,12 @@ def publish(publication: Publication) -> Published:
     1. The idempotency key is looked up: same plan and parameters → the existing run.
     2. The parameters become a payload; run, lease, root scope and its variables are inserted at revision 1.
     3. ``run_started`` is event 1; it carries ids and the status, no title and no parameters.
-    4. A concurrency key takes a slot, or a place in its line.
+    4. A concurrency key takes a slot, or a place in its line. The start of a person is audited.
 
-    Loses with ``run.key_conflict``, ``run.concurrency_full`` (``when_full: reject``); a start with the same key that
-    commits first is found by the unique constraint.
+    Loses with ``run.key_conflict``, ``run.concurrency_full`` (``when_full: reject``), ``store.contended`` (the version
+    was pruned meanwhile); a start with the same key that commits first is found by the unique constraint.
     """
-    plan = Plan.objects.select_related("workflow").get(pk=publication.plan_id)
+    plan = _plan_of(publication)
     existing = _existing(plan, publication)
     if existing is not None:
         return existing
@@ -95,9 +97,27 @@ def publish(publication: Publication) -> Published:
         return existing
     insert_beginning(run, publication)
     queued = publication.concurrency is not None and not _take_slot(run, publication.concurrency)
+    if publication.audited_as:
+        record_audit(
+            actor=publication.audited_as,
+            action="run.start",
+            at=publication.now,
+            run=run.pk,
+            workflow=plan.workflow.name,
+            reason=publication.over_limit,
+            data={"origin": publication.origin, "over_limit": bool(publication.over_limit)},
+        )
     announce(run.pk, 1)
     oldest = next(iter(holders_of(run.concurrency_key)), None) if queued else None
     return Published(run_id=run.pk, created=True, queued=queued, oldest=oldest)
+
+
+def _plan_of(publication: Publication) -> Plan:
+    """The version to run. A private one may have been pruned since it was found; another try stores it again."""
+    plan: Plan | None = Plan.objects.select_related("workflow").filter(pk=publication.plan_id).first()
+    if plan is None:
+        raise Refusal("store.contended", detail="the version of the workflow was pruned at this moment")
+    return plan
 
 
 def _take_slot(run: Run, concurrency: Concurrency) -> bool:

@@ -10,6 +10,7 @@ from typing import Any, Literal
 from workflows.clock import database_now_ms
 from workflows.errors import Refusal
 from workflows.jsonvalue import Stored
+from workflows.ledger.auditing import record_audit
 from workflows.ledger.listeners import announce
 from workflows.ledger.publishing import store_payloads
 from workflows.ledger.records import compact, record_event, record_version
@@ -52,7 +53,8 @@ def reconcile(*, run_id: int, visit: int, reconciliation: Reconciliation, now: d
     """Record the decision about the interrupted attempt of ``visit`` and wake the run. Returns the attempt's number.
 
     1. Under the run's lock: the run has not ended, and the visit's scope is parked for reconciliation.
-    2. The decision is written on the attempt, once; with it the given output, one event, one revision.
+    2. The decision is written on the attempt, once; with it the given output, one event, one revision, one entry of
+       the audit.
     3. The run is woken; its driver settles, repeats or fails the visit.
 
     Loses with ``run.not_found``, ``run.terminal``, ``attempt.not_interrupted`` (nothing to decide, or decided).
@@ -78,6 +80,18 @@ def reconcile(*, run_id: int, visit: int, reconciliation: Reconciliation, now: d
         attempt=attempt.number,
         decision=reconciliation.decision,
         reason=reconciliation.reason[:1000],
+    )
+    record_audit(
+        actor=reconciliation.actor,
+        action="run.reconcile",
+        at=now,
+        run=run_id,
+        reason=reconciliation.reason,
+        data={
+            "attempt": f"v{visit}.{attempt.number}",
+            "decision": reconciliation.decision,
+            "outcome": reconciliation.outcome,
+        },
     )
     come_back(run, database_now_ms())
     Run.objects.change(run, wake_at_ms=database_now_ms())

@@ -85,6 +85,8 @@ class RunManager(models.Manager.from_queryset(RunQuerySet)):  # type: ignore[mis
                 reason=f"epoch {run['lease_epoch']} took over from epoch {epoch}",
                 epoch=run["lease_epoch"],
             )
+        if run["status"] not in LIVE_STATUSES:  # somebody abandoned it, and its lease with it
+            return Refusal("run.terminal", run=run_id, status=run["status"])
         if not Lease.objects.filter(
             run_id=run_id, epoch=epoch, expires_ms__gt=DatabaseNow() if now is None else now
         ).exists():

@@ -1,4 +1,4 @@
-"""Runs: start, cancel, hold and go on, retry. What a person may do to a run (docs/architecture.md)."""
+"""Runs: start, cancel, hold and go on, retry, abandon. What a person may do to a run (docs/architecture.md)."""
 
 from __future__ import annotations
 
@@ -12,17 +12,19 @@ from django.utils import timezone
 from workflows.conf import conf
 from workflows.definitions.compiler import compiled
 from workflows.definitions.parameters import check_parameters, for_expressions
-from workflows.engine.consequences import cancel_child
+from workflows.engine.consequences import cancel_child, tell_of_abandoned
 from workflows.errors import Problem, Refusal
 from workflows.expressions import BadExpression
 from workflows.jsonvalue import store, text_of
-from workflows.ledger import reopening
-from workflows.ledger.controlling import send
+from workflows.ledger import abandoning, reopening
+from workflows.ledger.controlling import Accepted, send
 from workflows.ledger.publishing import Concurrency, Publication, publish
 from workflows.models import Lease, Run, Scope
+from workflows.operations.access import require
 from workflows.operations.children import definitions_below, frozen_children
 from workflows.operations.people import Actor
 from workflows.operations.readiness import frozen_functions, refuse_unless_ready
+from workflows.operations.reasons import checked_reason
 from workflows.operations.workflows import LIBRARY, Definition, store_definition
 from workflows.statuses import ControlKind, RunStatus, ScopePhase, WaitsFor
 
@@ -34,7 +36,7 @@ MOST_KEY = 200
 class Start:
     """A wish to start a run. ``given`` are the parameters by name; ``from_text`` names those that are text yet to be
     converted; ``origin`` is the surface it comes from; ``over_limit`` is an operator's reason to start beside a full
-    concurrency key, without taking a slot."""
+    concurrency key, without taking a slot; workers take runs of higher ``priority`` first."""
 
     definition: Definition
     actor: Actor
@@ -44,6 +46,7 @@ class Start:
     key: str | None = None
     origin: str = "cli"
     over_limit: str | None = None
+    priority: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,15 +63,19 @@ class Started:
 def start(wish: Start) -> Started:
     """Start a run; nothing is stored before everything is checked.
 
-    1. The plan must be one that this version and this server can run.
-    2. The parameters are checked against the declarations.
-    3. The version is stored if it is new, then the run is published.
+    1. The actor may start runs of this workflow, and beside a full concurrency key where that is wished.
+    2. The plan must be one that this version and this server can run.
+    3. The parameters are checked against the declarations.
+    4. The version is stored if it is new, then the run is published; the audit says who did it.
 
-    Raises ``plan.unsupported_kind``, ``plan.unsupported_feature``, ``plan.missing_code``, ``params.invalid``,
-    ``input.invalid``, ``run.key_conflict``, ``run.concurrency_full``; and ``workflow.not_found`` or
-    ``definition.invalid`` for a child workflow.
+    Raises ``access.denied``, ``plan.unsupported_kind``, ``plan.unsupported_feature``, ``plan.missing_code``,
+    ``params.invalid``, ``input.invalid``, ``run.key_conflict``, ``run.concurrency_full``; and ``workflow.not_found``
+    or ``definition.invalid`` for a child workflow.
     """
     plan = wish.definition.plan
+    require(wish.actor, "start_run", workflow=plan.name)
+    if wish.over_limit:
+        require(wish.actor, "exceed_limit", workflow=plan.name, action="run.start_over_limit")
     _check_texts(wish)
     below = definitions_below(plan)
     plans = [plan, *(definition.plan for definition in below.values())]
@@ -92,9 +99,11 @@ def start(wish: Start) -> Started:
             title=wish.title,
             origin=wish.origin,
             key=wish.key,
+            priority=wish.priority,
             engine_version=conf().engine_version,
             concurrency=None if wish.over_limit else _concurrency(wish, checked.values),
             over_limit=wish.over_limit or "",
+            audited_as=wish.actor.recorded,
         )
     )
     if published.oldest is not None and plan.concurrency is not None and plan.concurrency.when_full == "cancel_oldest":
@@ -124,9 +133,9 @@ def _concurrency(wish: Start, values: Mapping[str, Any]) -> Concurrency | None:
 
 
 def _give_way(oldest: int, actor: Actor) -> None:
-    """``cancel_oldest``: the oldest holder is cancelled; the new run is first in line."""
+    """``cancel_oldest``: the oldest holder is cancelled; the new run is first in line. The plan says so, no person."""
     try:
-        cancel(oldest, actor=actor, reason="a newer run takes its slot", request_id=f"newer:{uuid.uuid4().hex}")
+        _cancel(oldest, actor, "a newer run takes its slot", f"newer:{uuid.uuid4().hex}", action="")
     except Refusal as refusal:
         if refusal.code != "run.terminal":
             raise
@@ -140,24 +149,61 @@ def _check_texts(wish: Start) -> None:
             raise Refusal("input.invalid", reason=f"The {what} contains characters that cannot be shown.")
     if wish.key == "":
         raise Refusal("input.invalid", reason="The key is empty.")
+    checked_reason(wish.over_limit or "")
 
 
 def cancel(run_id: int, *, actor: Actor, reason: str = "", request_id: str | None = None) -> bool:
-    """Ask a run to end as cancelled; True when that is new.
+    """Ask a run to end as cancelled, with its child runs; True when that is new.
 
-    A run that a worker drives is reached through its worker. Raises ``run.not_found``, ``run.terminal``.
+    A run that a worker drives is reached through its worker. Raises ``run.not_found``, ``access.denied``,
+    ``run.terminal``, ``control.conflict``.
     """
-    accepted = send(
-        run_id=run_id,
-        kind=ControlKind.CANCEL,
-        payload={"reason": reason} if reason else {},
-        request_id=request_id or uuid.uuid4().hex,
-        sender=actor.recorded,
-        now=timezone.now(),
-    )
+    require(actor, "cancel_run", run=run_id)
+    return _cancel(run_id, actor, checked_reason(reason), request_id, action="run.cancel")
+
+
+def _cancel(run_id: int, actor: Actor, reason: str, request_id: str | None, *, action: str) -> bool:
+    accepted = _send(run_id, ControlKind.CANCEL, actor, _because(reason), request_id, action=action)
     for child in live_below(run_id):
         cancel_child(child)
     return accepted.new
+
+
+def _because(reason: str) -> dict[str, Any]:
+    return {"reason": reason} if reason else {}
+
+
+def _send(
+    run_id: int,
+    kind: ControlKind,
+    actor: Actor,
+    payload: Mapping[str, Any],
+    request_id: str | None = None,
+    *,
+    action: str,
+) -> Accepted:
+    return send(
+        run_id=run_id,
+        kind=kind,
+        payload=payload,
+        request_id=request_id or uuid.uuid4().hex,
+        sender=actor.recorded,
+        now=timezone.now(),
+        action=action,
+    )
+
+
+def abandon(run_id: int, *, actor: Actor, reason: str) -> abandoning.Abandoned:
+    """End a run at once, whatever it is doing, with the child runs it waits for; ``resume`` undoes it.
+
+    A reason is needed. Effects that run are stopped by their worker, which notices. Raises ``run.not_found``,
+    ``access.denied``, ``input.invalid``, ``run.terminal``.
+    """
+    require(actor, "abandon_run", run=run_id)
+    told = checked_reason(reason, needed_for="Abandoning a run")
+    abandoned = abandoning.abandon(run_id=run_id, actor=actor.recorded, reason=told, now=timezone.now())
+    tell_of_abandoned(abandoned)
+    return abandoned
 
 
 def live_below(run_id: int) -> list[int]:
@@ -170,21 +216,17 @@ def live_below(run_id: int) -> list[int]:
     return found
 
 
-def pause(run_id: int, *, actor: Actor, reason: str = "") -> bool:
+def pause(run_id: int, *, actor: Actor, reason: str = "", request_id: str | None = None) -> bool:
     """Hold a run: what runs settles, nothing new starts, deadlines of people go on. False when it is held already.
 
-    Raises ``run.not_found``, ``run.terminal``.
+    Raises ``run.not_found``, ``access.denied``, ``run.terminal``, ``control.too_many``.
     """
-    if _run(run_id).held:
+    require(actor, "hold_run", run=run_id, action="run.pause")
+    because = _because(checked_reason(reason))
+    run = _run(run_id)
+    if run.held and not run.is_final:
         return False
-    return send(
-        run_id=run_id,
-        kind=ControlKind.PAUSE,
-        payload={"reason": reason} if reason else {},
-        request_id=uuid.uuid4().hex,
-        sender=actor.recorded,
-        now=timezone.now(),
-    ).new
+    return _send(run_id, ControlKind.PAUSE, actor, because, request_id, action="run.pause").new
 
 
 def ends_without_steps(run_id: int) -> bool:
@@ -206,51 +248,51 @@ def is_driven(run_id: int) -> bool:
 def resume(run_id: int, *, actor: Actor, reason: str = "") -> str:
     """Let a run go on; the answer says how: ``released``, ``reopened`` or ``woken``.
 
-    A hold is lifted; a failed or abandoned run is opened again at the failed step; a blocked one is looked at again,
-    for the case that the missing code is back. Raises ``run.not_found``, ``run.not_reopenable``, ``lease.held``.
+    A failed run is opened again at the failed step, an abandoned one where it stood, together with the child runs that
+    were abandoned with it; a hold is lifted; a blocked run is looked at again, for the case that the missing code is
+    back. Raises ``run.not_found``, ``access.denied``, ``run.not_reopenable``, ``run.parent_abandoned``,
+    ``run.concurrency_full``, ``lease.held``.
     """
-    run = _run(run_id)
-    if run.held:
-        send(
-            run_id=run_id,
-            kind=ControlKind.RESUME,
-            payload={"reason": reason} if reason else {},
-            request_id=uuid.uuid4().hex,
-            sender=actor.recorded,
-            now=timezone.now(),
-        )
+    run = Run.objects.filter(pk=run_id).first()
+    lifts_hold = run is not None and bool(run.held) and not run.is_final
+    require(actor, "hold_run" if lifts_hold else "reopen_run", run=run_id, action="run.resume")
+    told = checked_reason(reason)
+    if run is None:
+        raise Refusal("run.not_found", run=run_id)
+    if lifts_hold:
+        _send(run_id, ControlKind.RESUME, actor, _because(told), action="run.resume")
         return "released"
-    if run.status == RunStatus.BLOCKED:
-        reopening.wake(run_id=run_id)
-        return "woken"
-    _reopen(run_id, actor, reason)
-    return "reopened"
+    _reopen(run, actor, told, action="run.resume")
+    return "woken" if run.status == RunStatus.BLOCKED else "reopened"
 
 
 def retry(run_id: int, *, actor: Actor, reason: str = "") -> str:
     """Try again now: ends the back-off of waiting retries (``hurried``), or opens a failed run again (``reopened``).
 
-    Raises ``run.not_found``, ``run.terminal``, ``run.nothing_to_retry``, ``run.not_reopenable``, ``lease.held``.
+    Raises ``run.not_found``, ``access.denied``, ``run.terminal``, ``run.nothing_to_retry``, ``run.not_reopenable``,
+    ``run.concurrency_full``, ``lease.held``.
     """
+    require(actor, "reopen_run", run=run_id, action="run.retry")
+    told = checked_reason(reason)
     run = _run(run_id)
     if run.status in (RunStatus.FAILED, RunStatus.ABANDONED):
-        _reopen(run_id, actor, reason)
+        _reopen(run, actor, told, action="run.retry")
         return "reopened"
-    reopening.hurry(run_id=run_id, actor=actor.recorded, now=timezone.now())
+    reopening.hurry(run_id=run_id, actor=actor.recorded, reason=told, now=timezone.now())
     return "hurried"
 
 
 def skip(run_id: int, *, actor: Actor, reason: str, visit: int | None = None) -> int:
     """Let a step count as skipped: the failed one of a failed run, or one that waits. Returns its visit.
 
-    A reason is needed, since it stays on the run for ever. Raises ``run.not_found``, ``input.invalid``,
-    ``run.nothing_to_skip``, ``run.terminal``, ``lease.held``.
+    A reason is needed, since it stays on the run for ever. Raises ``run.not_found``, ``access.denied``,
+    ``input.invalid``, ``run.nothing_to_skip``, ``run.terminal``, ``lease.held``.
     """
-    if not reason.strip():
-        raise Refusal("input.invalid", reason="Skipping a step needs a reason (`--reason`).")
+    require(actor, "reopen_run", run=run_id, action="run.skip")
+    told = checked_reason(reason, needed_for="Skipping a step")
     run = _run(run_id)
-    if run.status in (RunStatus.FAILED, RunStatus.ABANDONED):
-        number = reopening.reopen(run_id=run_id, actor=actor.recorded, reason=reason, now=timezone.now(), skip=True)
+    if run.status == RunStatus.FAILED:
+        number = _reopen(run, actor, told, action="run.skip", skip=True)
         assert number is not None
         return number
     waiting = Scope.objects.filter(run=run, phase=ScopePhase.WAITING, visit__isnull=False)
@@ -260,19 +302,20 @@ def skip(run_id: int, *, actor: Actor, reason: str, visit: int | None = None) ->
         visit = visits[0]
     if visit is None or not waiting.filter(visit=visit).exists():
         raise Refusal("run.nothing_to_skip", run=run_id)
-    send(
-        run_id=run_id,
-        kind=ControlKind.SKIP,
-        payload={"visit": visit, "reason": reason},
-        request_id=uuid.uuid4().hex,
-        sender=actor.recorded,
-        now=timezone.now(),
-    )
+    _send(run_id, ControlKind.SKIP, actor, {"visit": visit, "reason": told}, action="run.skip")
     return visit
 
 
-def _reopen(run_id: int, actor: Actor, reason: str) -> None:
-    reopening.reopen(run_id=run_id, actor=actor.recorded, reason=reason, now=timezone.now())
+def _reopen(run: Run, actor: Actor, reason: str, *, action: str, skip: bool = False) -> int | None:
+    """Child runs that were abandoned with a run are opened before it, so that it never meets their end."""
+    if run.status == RunStatus.ABANDONED:
+        parent = abandoning.abandoned_parent(run)
+        if parent is not None and action:
+            raise Refusal("run.parent_abandoned", run=run.pk, parent=parent)
+        for child in abandoning.went_along(run.pk):
+            _reopen(_run(child), actor, reason, action="")
+    now = timezone.now()
+    return reopening.reopen(run_id=run.pk, actor=actor.recorded, reason=reason, now=now, skip=skip, action=action)
 
 
 def _run(run_id: int) -> Run:
