@@ -16,7 +16,8 @@ from django.utils.html import conditional_escape, format_html
 from django.utils.safestring import SafeString, mark_safe
 
 from workflows.pages import icons
-from workflows.pages.wording import age_words, count_words, duration_words, exact_words
+from workflows.pages.causes import CAUSES
+from workflows.pages.wording import age_words, count_words, duration_words, exact_words, rough_words
 from workflows.queries.inbox import MOST_COUNTED, count_waiting_for
 
 register = template.Library()
@@ -76,6 +77,13 @@ def lasted(start: datetime | str | None, end: datetime | str | None = None) -> s
     """From ``start`` to ``end``, or until now while there is no end."""
     begun = _moment(start)
     return "–" if begun is None else duration_words((_moment(end) or timezone.now()) - begun)
+
+
+@register.simple_tag
+def lasted_so_far(start: datetime | str | None) -> str:
+    """The length of what goes on, with one unit: it is not exact for long."""
+    begun = _moment(start)
+    return "–" if begun is None else rough_words(timezone.now() - begun)
 
 
 @register.filter
@@ -145,6 +153,12 @@ def coded(value: Any) -> SafeString:
         return SafeString("`".join(parts))
     marked = [part if index % 2 == 0 else f"<code>{part}</code>" for index, part in enumerate(parts)]
     return mark_safe("".join(marked))  # noqa: S308 # escaped above
+
+
+@register.filter
+def cause_words(value: str) -> str:
+    """What a run waits for, in words; a cause that this version does not know is shown as it is."""
+    return f"waits for {CAUSES[value]}" if value in CAUSES else value
 
 
 @register.filter

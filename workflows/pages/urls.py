@@ -15,6 +15,7 @@ app_name = "pages"
 
 urlpatterns = [
     path("", home.home, name="home"),
+    path("parts/home/", home.home_part, name="home_part"),
     # ---- account
     path("login/", account.login, name="login"),
     path("logout/", account.logout, name="logout"),

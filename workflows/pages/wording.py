@@ -14,13 +14,19 @@ def age_words(passed: timedelta) -> str:
     ('just now', '3 min ago', 'in 2 h')
     """
     seconds = passed.total_seconds()
-    length = _rough(abs(seconds))
+    length = rough_words(abs(passed))
     if seconds < 0:
         return f"in {length}"
     return "just now" if seconds < 5 else f"{length} ago"
 
 
-def _rough(seconds: float) -> str:
+def rough_words(length: timedelta) -> str:
+    """A length of time with one unit, rounded down.
+
+    >>> rough_words(timedelta(seconds=75.2)), rough_words(timedelta(days=90))
+    ('1 min', '2 months')
+    """
+    seconds = max(length.total_seconds(), 0.0)
     for unit, name, most in ((1, "s", 60), (_MINUTE, "min", 60), (_HOUR, "h", 48), (_DAY, "d", 60)):
         if seconds < unit * most:
             return f"{int(seconds // unit)} {name}"
