@@ -135,7 +135,7 @@ def _broken_column(rows: QuerySet[Any], key: Any) -> str:
 
 
 @cache
-def _types_of(model: type[Model]) -> tuple[tuple[str, type], ...]:
+def _types_of(model: type[Model]) -> tuple[tuple[str, type, bool], ...]:
     kinds: tuple[tuple[type[models.Field[Any, Any]], type], ...] = (
         (models.BooleanField, bool),
         (models.IntegerField, int),
@@ -145,7 +145,7 @@ def _types_of(model: type[Model]) -> tuple[tuple[str, type], ...]:
         (models.TextField, str),
     )
     return tuple(
-        (field.attname, next((wanted for kind, wanted in kinds if isinstance(field, kind)), object))
+        (field.attname, next((wanted for kind, wanted in kinds if isinstance(field, kind)), object), field.null)
         for field in model._meta.concrete_fields
     )
 
@@ -154,9 +154,11 @@ def _wrong_types(row: Model) -> Iterator[str]:
     """SQLite stores any value in any column; PostgreSQL does not."""
     if connections[row._state.db or "default"].vendor != "sqlite":
         return
-    for name, wanted in _types_of(type(row)):
+    for name, wanted, may_be_null in _types_of(type(row)):
         value = getattr(row, name)
-        if value is not None and type(value) is not wanted and not isinstance(value, wanted):
+        if value is None and not may_be_null:
+            yield f"{name} is missing, or cannot be read"
+        elif value is not None and type(value) is not wanted and not isinstance(value, wanted):
             yield f"{name} is {str(value)[:80]!r}, which is not of its type"
 
 

@@ -64,7 +64,7 @@ def payload_names(rows: RunRows) -> set[str]:
     for attempt in rows.attempts:
         named |= {attempt.output_digest, attempt.late_output_digest, attempt.log_digest}
     named |= {fanout.items_digest for fanout in rows.fanouts}
-    named |= {row.shown_digest for row in (*rows.questions, *rows.votes)}
+    named |= {question.shown_digest for question in rows.questions} | {vote.shown_digest for vote in rows.votes}
     return {name for name in named if name}
 
 

@@ -34,8 +34,9 @@ class Command(WaypostCommand):
         )
         parser.add_argument("--json", action="store_true", dest="as_json", help="print JSON")
 
-    def perform(self, *, runs: list[str], as_json: bool, **options: Any) -> int:
-        numbers = run_ids(runs) if runs else None
+    def perform(self, **options: Any) -> int:
+        as_json: bool = options["as_json"]
+        numbers = run_ids(options["runs"]) if options["runs"] else None
         progress = _Progress(self, len(numbers) if numbers is not None else count_runs())
         found: list[Checked] = []
         for checked in check_ledger(numbers):

@@ -6,7 +6,7 @@ from typing import Any
 
 from django.core.management.base import CommandParser
 
-from workflows.management import answers, controls, forks, looking, reconciling
+from workflows.management import answers, controls, forks, keeping, looking, reconciling
 from workflows.management.actions import RunAction
 from workflows.management.base import Command as WaypostCommand
 
@@ -20,6 +20,7 @@ ACTIONS: tuple[RunAction, ...] = (
     controls.PAUSE,
     controls.SKIP,
     forks.FORK,
+    keeping.KEEP,
     answers.ANSWER,
     answers.SIGNAL,
     reconciling.RECONCILE,
