@@ -15,8 +15,9 @@ from workflows.errors import Problem, Refusal
 from workflows.jsonvalue import check_storable
 from workflows.ledger.answering import Answered, Reply
 from workflows.ledger.answering import answer as store_answer
+from workflows.ledger.auditing import audit
 from workflows.models import Interrupt, Run, Vote
-from workflows.operations.access import may, words_of
+from workflows.operations.access import may, require, words_of
 from workflows.operations.people import Actor
 from workflows.statuses import InterruptKind, InterruptStatus
 
@@ -41,21 +42,28 @@ class Wish:
 def answer(run_id: int, visit: int | None, wish: Wish, *, actor: Actor) -> Answered:
     """Answer a question of a run; ``visit`` None takes its only open one.
 
-    1. The question is found, and something is said to it.
-    2. The person may answer it: audience, ``not_by`` (superusers are not exempt).
+    1. The person may answer questions of this workflow; the question is found, and something is said to it.
+    2. The person may answer it: audience, ``not_by`` (superusers are not exempt). Who may not is audited.
     3. Decision and fields are checked against the question; all problems are reported, and it stays open.
     4. The answer is stored; the driver takes the run on from there.
 
-    Raises ``run.not_found``, ``interrupt.not_found``, ``interrupt.ambiguous``, ``interrupt.not_allowed``,
-    ``interrupt.invalid``, and what ``ledger.answering.answer`` loses with.
+    Raises ``run.not_found``, ``access.denied``, ``interrupt.not_found``, ``interrupt.ambiguous``,
+    ``interrupt.not_allowed``, ``interrupt.invalid``, and what ``ledger.answering.answer`` loses with.
     """
+    require(actor, ANSWER, run=run_id)
     run = Run.objects.filter(pk=run_id).first()
     if run is None:
         raise Refusal("run.not_found", run=run_id)
     question = find_question(run, visit)
     refuse_when_nothing_is_said(question, wish)
     refuse_when_others_have_answered(run, question, actor.name)
-    refuse_unless_allowed(run, question, actor.name)
+    try:
+        refuse_unless_allowed(run, question, actor.name)
+    except Refusal:
+        told = {"question": f"v{question.visit}.{question.attempt}"}
+        now = timezone.now()
+        audit(actor=actor.recorded, action="interrupt.answer", at=now, run=run_id, allowed=False, data=told)
+        raise
     decision, fields = checked(question, wish)
     return store_answer(
         run_id=run_id,

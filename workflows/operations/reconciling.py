@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from django.utils import timezone
@@ -18,7 +18,9 @@ from workflows.jsonvalue import NotStorable, Stored, check_storable, store
 from workflows.ledger.reconciling import Decision, Reconciliation
 from workflows.ledger.reconciling import reconcile as record
 from workflows.models import Run, Scope, Visit
+from workflows.operations.access import require
 from workflows.operations.people import Actor
+from workflows.operations.reasons import checked_reason
 from workflows.statuses import ScopePhase, WaitsFor
 
 #: Outcomes that the engine gives and no effect has.
@@ -43,11 +45,11 @@ class Told:
 def reconcile(run_id: int, told: Told, *, actor: Actor, visit: int | None = None) -> int:
     """Record what happened and wake the run; returns the number of the visit.
 
-    ``visit`` None means the one that waits for it, if it is the only one. Raises ``run.not_found``, ``run.terminal``,
-    ``attempt.not_interrupted``, ``attempt.invalid_result``, ``input.invalid``.
+    ``visit`` None means the one that waits for it, if it is the only one. Raises ``run.not_found``, ``access.denied``,
+    ``run.terminal``, ``attempt.not_interrupted``, ``attempt.invalid_result``, ``input.invalid``.
     """
-    if not told.reason.strip():
-        raise Refusal("input.invalid", reason="A reason is needed: it is kept with the decision.")
+    require(actor, "reconcile_run", run=run_id)
+    told = replace(told, reason=checked_reason(told.reason, needed_for="What is said about an interrupted step"))
     run = Run.objects.select_related("plan").filter(pk=run_id).first()
     if run is None:
         raise Refusal("run.not_found", run=run_id)
@@ -59,6 +61,36 @@ def reconcile(run_id: int, told: Told, *, actor: Actor, visit: int | None = None
         reconciliation = _result(run, number, told, actor)
     record(run_id=run_id, visit=number, reconciliation=reconciliation, now=timezone.now())
     return number
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tellable:
+    """What may be said of a step: its ``outcomes``, the ``main`` one first, the ``errors`` it may have failed with, and
+    what its output is (``text``, ``lines``, ``none`` or ``json``)."""
+
+    outcomes: tuple[str, ...]
+    main: str
+    errors: tuple[str, ...]
+    output: str
+    has_exit_code: bool
+
+
+def tellable(run_id: int, visit: int) -> Tellable:
+    """For the form of a page. Raises ``run.not_found``, ``attempt.not_interrupted``, ``plan.corrupt``."""
+    run = Run.objects.select_related("plan").filter(pk=run_id).first()
+    if run is None:
+        raise Refusal("run.not_found", run=run_id)
+    number = _visit_to_decide(run_id, visit)
+    step = compiled(run.plan.hash, run.plan.document).steps[Visit.objects.get(run=run, number=number).step]
+    main = step.main_outcome or "ok"
+    parse = step.options.get("parse") or "text"
+    return Tellable(
+        outcomes=tuple(dict.fromkeys((main, *_possible_outcomes(step, json.loads(run.frozen))))),
+        main=main,
+        errors=tuple(code for code, rule in FAILURES.items() if rule.retryable),
+        output=parse if step.kind == "shell" and parse in _SHELL_OUTPUT else "json",
+        has_exit_code=step.kind == "shell",
+    )
 
 
 def _visit_to_decide(run_id: int, visit: int | None) -> int:
@@ -112,13 +144,17 @@ def _failure(number: int, told: Told) -> Mapping[str, str]:
 
 
 def _outcome(step: StepPlan, number: int, outcome: str | None, frozen: Mapping[str, Any]) -> str:
-    declared = frozen.get("functions", {}).get(step.options.get("call"), {}).get("outcomes", ())
-    possible = [name for name in dict.fromkeys((*step.routes, *declared)) if name not in _NEVER_TOLD]
+    possible = _possible_outcomes(step, frozen)
     if outcome is None:
         return step.main_outcome or "ok"
     if outcome not in possible:
         raise _invalid(number, f'"{outcome}" is not an outcome of "{step.id}". Outcomes: {", ".join(possible)}.')
     return outcome
+
+
+def _possible_outcomes(step: StepPlan, frozen: Mapping[str, Any]) -> list[str]:
+    declared = frozen.get("functions", {}).get(step.options.get("call"), {}).get("outcomes", ())
+    return [name for name in dict.fromkeys((*step.routes, *declared)) if name not in _NEVER_TOLD]
 
 
 def checked_output(step: StepPlan, number: int, outcome: str, value: Any) -> Stored | None:

@@ -1,4 +1,7 @@
-"""Signals: sent by people and programs, kept until a wait of the run takes them (promises CTL)."""
+"""Signals and steering: what people and programs say to a run while it goes on (promises CTL).
+
+A signal is kept until a wait of the run takes it, a text that steers until a step that takes one begins its next try.
+"""
 
 from __future__ import annotations
 
@@ -14,10 +17,15 @@ from workflows.definitions.suggestions import did_you_mean
 from workflows.errors import Refusal
 from workflows.expressions import Value
 from workflows.jsonvalue import check_storable
-from workflows.ledger.controlling import send
+from workflows.ledger.controlling import Accepted, send
 from workflows.models import Run
+from workflows.operations.access import require
 from workflows.operations.people import Actor
 from workflows.statuses import ControlKind
+
+#: Characters of one text that steers.
+MOST_STEERING = 20_000
+MOST_REQUEST_ID = 200
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,8 +40,10 @@ def signal(run_id: int, name: str, payload: Any, *, actor: Actor, request_id: st
     """Send a signal to a run; it stays pending until a wait for it consumes it. True when that is new.
 
     A name that no wait of the run's plan can take is refused: it is misspelled, and the run would wait for ever. Raises
-    ``run.not_found``, ``run.terminal``, ``control.conflict``, ``control.too_many``, ``input.invalid``.
+    ``run.not_found``, ``access.denied``, ``run.terminal``, ``control.conflict``, ``control.too_many``,
+    ``control.too_large``, ``input.invalid``.
     """
+    require(actor, "start_run", run=run_id, action="run.signal")
     problems = check_storable(payload, "payload")
     if problems:
         raise Refusal("input.invalid", reason=problems[0].message, problems=tuple(problems))
@@ -42,10 +52,45 @@ def signal(run_id: int, name: str, payload: Any, *, actor: Actor, request_id: st
         run_id=run_id,
         kind=ControlKind.SIGNAL,
         payload={"name": name, "payload": payload},
-        request_id=request_id or uuid.uuid4().hex,
+        request_id=_request_id(request_id),
         sender=actor.recorded,
         now=timezone.now(),
+        action="run.signal",
     ).new
+
+
+def steer(run_id: int, text: str, *, actor: Actor, request_id: str | None = None) -> Accepted:
+    """Tell the next try of a step that takes it what to do; the text stays pending until then (CTL.5).
+
+    The same request id again is the same text. Raises ``run.not_found``, ``access.denied``, ``input.invalid``,
+    ``run.terminal``, ``control.conflict``, ``control.too_many``, ``control.too_large``.
+    """
+    require(actor, "hold_run", run=run_id, action="run.steer")
+    problems = check_storable(text, "text")
+    if problems:
+        raise Refusal("input.invalid", reason=problems[0].message, problems=tuple(problems))
+    if not text.strip():
+        raise Refusal("input.invalid", reason="The text is empty.")
+    if len(text) > MOST_STEERING:
+        raise Refusal("input.invalid", reason=f"The text has {len(text)} characters; the limit is {MOST_STEERING}.")
+    return send(
+        run_id=run_id,
+        kind=ControlKind.STEER,
+        payload={"text": text},
+        request_id=_request_id(request_id),
+        sender=actor.recorded,
+        now=timezone.now(),
+        action="run.steer",
+    )
+
+
+def _request_id(given: str | None) -> str:
+    """Raises ``input.invalid``."""
+    if given is None:
+        return uuid.uuid4().hex
+    if not (0 < len(given) <= MOST_REQUEST_ID and given.isprintable()):
+        raise Refusal("input.invalid", reason=f"A request id has 1 to {MOST_REQUEST_ID} printable characters.")
+    return given
 
 
 def signal_names(plan: Plan) -> SignalNames:

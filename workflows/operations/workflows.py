@@ -115,8 +115,9 @@ def _suggestion(name: str) -> str:
     )
 
 
-def store_definition(definition: Definition, *, created_by: str) -> StoredPlan:
-    """Store a definition as a version, unless that version is there. ``created_by`` is who did it."""
+def store_definition(definition: Definition, *, created_by: str, audited_as: str = "") -> StoredPlan:
+    """Store a definition as a version, unless that version is there. ``created_by`` is who did it, ``audited_as`` how
+    the audit names them; "" where nobody meant to publish."""
     if definition.plan_id is not None:
         return StoredPlan(plan_id=definition.plan_id, version=definition.version, created=False)
     return publish_plan(
@@ -129,12 +130,15 @@ def store_definition(definition: Definition, *, created_by: str) -> StoredPlan:
             created_by=created_by,
             now=timezone.now(),
             private=definition.private,
+            audited_as=audited_as,
         )
     )
 
 
-def publish_file(text: bytes, *, created_by: str, beside: Sequence[bytes] = ()) -> tuple[Definition, StoredPlan]:
-    """Make a file the current version of its workflow; ``beside`` are published with it. Raises
-    ``definition.invalid``."""
+def publish_file(
+    text: bytes, *, created_by: str, audited_as: str = "", beside: Sequence[bytes] = ()
+) -> tuple[Definition, StoredPlan]:
+    """Make a file the current version of its workflow, from the operator's shell; ``beside`` are published with it.
+    Raises ``definition.invalid``."""
     definition = definition_of_file(text, private=False, beside=beside)
-    return definition, store_definition(definition, created_by=created_by)
+    return definition, store_definition(definition, created_by=created_by, audited_as=audited_as)

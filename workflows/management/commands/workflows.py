@@ -118,7 +118,7 @@ class Command(WaypostCommand):
                 definition_of_file(content, private=False, beside=texts)
         published = []
         for target, content in contents:
-            definition, stored = publish_file(content, created_by=actor.name, beside=texts)
+            definition, stored = publish_file(content, created_by=actor.name, audited_as=actor.recorded, beside=texts)
             published.append(
                 {
                     "file": target,
