@@ -203,7 +203,7 @@ def context_of(view: RunView, tab: str) -> dict[str, Any]:
         "tab": tab,
         "tabs": [(name, words, reverse(f"pages:{name}", args=[view.run.pk])) for name, words in TABS if _has(name)],
         "token": token_of(view),
-        "poll": poll_address(view, tab),
+        "poll": poll_address(view),
         "start_again": address("start", view.head.workflow, query=f"?from_run={view.run.pk}"),
         "compare": _compare(view.head),
         "plan_is_corrupt": view.plan is None,
@@ -221,13 +221,13 @@ def token_of(view: RunView) -> str:
     return '"' + ".".join(str(part) for part in parts) + '"'
 
 
-def poll_address(view: RunView, tab: str) -> str:
+def poll_address(view: RunView) -> str:
     """Where a live page asks for what has changed; "" for a run that is over."""
     if view.run.is_final:
         return ""
     asked = view.request.GET
     kept = {name: asked.getlist(name) for name in _KEPT if asked.getlist(name)}
-    return reverse("pages:run_part_live", args=[view.run.pk]) + view.choices(tab=tab, **kept)
+    return reverse("pages:run_part_live", args=[view.run.pk]) + view.choices(**kept)
 
 
 def number_in(request: HttpRequest, name: str) -> int | None:

@@ -217,7 +217,8 @@ class _Rows:
         if len(inside) == 1 and inside[0].kind not in CONTAINERS:
             yield self._visit(inside[0], depth, place=place)
             return
-        state = body.outcome or (_open_state(inside, self.tries) if inside else "queued")
+        ended = "succeeded" if body.outcome == "ok" else body.outcome
+        state = ended or (_open_state(inside, self.tries) if inside else "queued")
         ends = [visit.ended_at for visit in inside]
         yield Row(
             key=f"s{body.parent_visit}-{body.index or 0}",

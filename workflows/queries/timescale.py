@@ -6,6 +6,7 @@ out the middle of long pauses; where it does, the axis shows a break.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -78,17 +79,26 @@ class Scale:
             return self._even_ticks()
         found: list[Tick] = []
         for piece in self.pieces:
-            if not found or piece.left - found[-1].at >= _APART:
-                found.append(Tick(at=piece.left, label=elapsed(piece.start)))
-        if 100.0 - found[-1].at >= _APART:
-            found.append(Tick(at=100.0, label=elapsed(self.pieces[-1].end)))
+            for at, seconds in [(piece.left, piece.start)] if piece.is_break else _marks(piece):
+                if not found or at - found[-1].at >= _APART:
+                    found.append(Tick(at=at, label=elapsed(seconds)))
         return found
 
     def _even_ticks(self) -> list[Tick]:
-        total = self.pieces[-1].end
-        step = next((step for step in _STEPS if total / step <= MOST_TICKS), _STEPS[-1])
-        count = int(total / step + 1e-9)
-        return [Tick(at=number * step / total * 100, label=elapsed(number * step)) for number in range(count + 1)]
+        return [Tick(at=at, label=elapsed(seconds)) for at, seconds in _marks(self.pieces[0])]
+
+
+def _marks(piece: _Piece) -> list[tuple[float, float]]:
+    """Round moments of a piece, as many as its width has room for: places, and seconds since the start."""
+    width, length = piece.right - piece.left, piece.end - piece.start
+    room = max(int(MOST_TICKS * width / 100), 1)
+    step = next((step for step in _STEPS if length / step <= room), _STEPS[-1])
+    first = math.ceil(piece.start / step - 1e-9)
+    last = int(piece.end / step + 1e-9)
+    moments = [number * step for number in range(first, last + 1)]
+    if piece.start not in moments[:1]:
+        moments.insert(0, piece.start)
+    return [(piece.left + (seconds - piece.start) / length * width, seconds) for seconds in moments]
 
 
 def scale(

@@ -303,10 +303,10 @@ def _signal(standing: Standing, wait: WaitFacts) -> Because:
 def _people(standing: Standing, wait: WaitFacts) -> Because:
     return Because(
         code="people",
-        sentence=f"{wait.step} waits for an answer of {wait.people or 'anybody'}.",
+        sentence=f"{wait.step} waits for an answer{f' of {wait.people}' if wait.people else ''}.",
         since=wait.since,
         until=wait.until,
-        advice="It goes on with the answer.",
+        advice="It goes on with the answer." if wait.people else "Anybody may answer; it goes on with the answer.",
         target=_visit(standing, wait, "question"),
         passes=wait.until is not None,
     )
