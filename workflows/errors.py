@@ -92,6 +92,17 @@ REFUSALS: dict[str, RefusalRule] = {
         "{visit} is not waiting to be reconciled.", "`python manage.py runs show {run}` lists what is."
     ),
     "attempt.invalid_result": RefusalRule("This result cannot be recorded for {visit}: {reason}", http_status=422),
+    "bulk.conflict": RefusalRule("Request id {request_id} was already used for another bulk action ({bulk})."),
+    "bulk.empty_filter": RefusalRule(
+        "A bulk action needs a filter, so that it is never about every run by mistake.",
+        "Name a status, a workflow or the numbers of runs.",
+        422,
+        ExitCode.USAGE,
+    ),
+    "bulk.not_found": RefusalRule("There is no bulk action {bulk}.", "", 404, ExitCode.USAGE),
+    "bulk.too_many": RefusalRule(
+        "The filter finds more than {limit} runs.", "Narrow it down, or do it in several parts.", 422, ExitCode.USAGE
+    ),
     "control.conflict": RefusalRule("Request id {request_id} was already used for something else in this run."),
     "control.too_many": RefusalRule("Run {run} has {limit} control messages pending; no more are taken."),
     "control.too_large": RefusalRule(

@@ -29,7 +29,8 @@ class BulkAction(models.Model):
 
 
 class BulkItem(models.Model):
-    """One run of the set. ``result`` is empty until it was its turn, then ``done`` or the code of the refusal."""
+    """One run of the set. ``result`` is empty until it was its turn, ``taken`` and a moment (Unix milliseconds) while
+    somebody works on it until then, and at last ``done`` or the code of the refusal."""
 
     bulk = models.ForeignKey(BulkAction, on_delete=models.CASCADE, related_name="items")
     position = models.PositiveIntegerField()
