@@ -56,7 +56,7 @@ _WORDS = {
 }
 
 
-@register.filter
+@register.simple_tag
 def drawn_with(graph: Graph, states: Mapping[str, NodeState] | str | None) -> Drawn:
     """The graph beside the states of a run; anything but a mapping stands for none."""
     return drawn(graph, states if isinstance(states, Mapping) else None)
@@ -129,7 +129,7 @@ def edge_class(edge: Edge, taken: int) -> str:
     return " ".join(words)
 
 
-@register.filter
+@register.simple_tag
 def href_of(node: Node, anchor: Any) -> str:
     return f"{anchor}{node.step}" if isinstance(anchor, str) and anchor else ""
 
