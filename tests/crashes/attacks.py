@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import signal
 import uuid
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
@@ -20,10 +19,11 @@ from tests.crashes.scenarios import Scenario
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reference:
-    """A run that nobody disturbed: its end, its points, its effects."""
+    """A run that nobody disturbed: its end, those of its child runs and of the runs beside it, its points and effects."""
 
     scenario: Scenario
     end: Mapping[str, Any]
+    others: Mapping[str, Mapping[str, Any]]
     points: tuple[Point, ...]
     effects: EffectLog
     lingers: bool = True
@@ -42,10 +42,24 @@ class Attack:
 
 @dataclass(slots=True, kw_only=True)
 class Outcome:
-    """How many points were tried in each window, and what differed."""
+    """How many kills there were, how many in each window, and what differed."""
 
+    undisturbed: int = 0
+    points: int = 0
+    kills: int = 0
     tried: Counter[str] = field(default_factory=Counter)
     differences: list[str] = field(default_factory=list)
+
+    def add(self, other: Outcome) -> None:
+        self.undisturbed += other.undisturbed
+        self.points += other.points
+        self.kills += other.kills
+        self.tried += other.tried
+        self.differences += other.differences
+
+    def told(self) -> str:
+        left_out = f", {self.points - self.kills} of their points left out" if self.points > self.kills else ""
+        return f"{self.kills} kills in {self.undisturbed} runs{left_out}"
 
 
 class Kit:
@@ -71,8 +85,8 @@ class Kit:
             if first is None or second is None:
                 continue
             outcome.differences += _unexpected(second)
-            if first.end != second.end:
-                outcome.differences.append(f"{scenario.name}: two undisturbed runs differ: {first.end} {second.end}")
+            if changes := [*unequal_runs(first, second)]:
+                outcome.differences.append(f"{scenario.name}: two undisturbed runs differ: {'; '.join(changes)}")
             else:
                 found.append(second)
         return [*found, *self._parking(found, outcome)]
@@ -82,10 +96,8 @@ class Kit:
         orders = [self._order(one.scenario, lingers=False) for one in waiting]
         for order, ended, like in zip(orders, self._live(orders), waiting, strict=True):
             reference = self._undisturbed(order, ended, outcome)
-            if reference is not None and reference.end != like.end:
-                outcome.differences.append(
-                    f"{order.scenario.name}: parking changes the end: {reference.end} {like.end}"
-                )
+            if reference is not None and (changes := [*unequal_runs(reference, like)]):
+                outcome.differences.append(f"{order.scenario.name}: parking changes the end: {'; '.join(changes)}")
             elif reference is not None:
                 yield reference
 
@@ -98,6 +110,7 @@ class Kit:
         return Reference(
             scenario=order.scenario,
             end=ended.report["end"],
+            others=ended.report["others"],
             points=tuple(Point(**point) for point in ended.report["points"]),
             effects=read_log(order.log),
             lingers=order.lingers,
@@ -122,7 +135,8 @@ class Kit:
         missed = [index for index, attack in enumerate(attacks) if tries > 1 and _is_missed(attack, lives[index])]
         for index, (attack, key, endings) in enumerate(zip(attacks, keys, lives, strict=True)):
             if index not in missed:
-                outcome.tried[attack.deaths[-1].window] += 1
+                outcome.tried.update(attack.deaths[-1].windows)
+                outcome.kills += 1
                 log = read_log(self._log(key))
                 outcome.differences += [f"{attack}: {text}" for text in differences(attack, endings, log)]
         points = [_points(endings[-1]) for endings in lives]
@@ -190,6 +204,7 @@ def differences(attack: Attack, endings: Sequence[Ended], log: EffectLog) -> Ite
     if last["runs"] != 1:
         yield f"there are {last['runs']} runs of one key"
     yield from unequal(last["end"], attack.reference.end)
+    yield from unequal_others(last["others"], attack.reference.others)
     yield from miscounted(attack.reference, found, log)
     if len(attack.deaths) == 1:
         yield from misplaced(attack.deaths[0], found)
@@ -200,6 +215,19 @@ def unequal(end: Mapping[str, Any], reference: Mapping[str, Any]) -> Iterator[st
     for name, value in reference.items():
         if end[name] != value:
             yield f"{name} is {end[name]!r} instead of {value!r}"
+
+
+def unequal_others(found: Mapping[str, Any], reference: Mapping[str, Any]) -> Iterator[str]:
+    """Child runs and runs beside, by label."""
+    if set(found) != set(reference):
+        yield f"there are the other runs {sorted(found)} instead of {sorted(reference)}"
+    for label in sorted(set(found) & set(reference)):
+        yield from (f"{label} {text}" for text in unequal(found[label], reference[label]))
+
+
+def unequal_runs(found: Reference, reference: Reference) -> Iterator[str]:
+    yield from unequal(found.end, reference.end)
+    yield from unequal_others(found.others, reference.others)
 
 
 def miscounted(reference: Reference, found: Mapping[str, Any], log: EffectLog) -> Iterator[str]:
@@ -258,34 +286,3 @@ def misjudged(found: Mapping[str, Any], decisions: Iterable[Sequence[str]]) -> I
     }
     if dict(decisions) != promised or len(list(decisions)) != len(promised):
         yield f"parked and reconciled were {list(decisions)} instead of {promised}"
-
-
-# ---- choosing --------------------------------------------------------------------------------------------------------
-
-
-def spread(points: Sequence[Point], most: int | None, *, start: int = 0) -> list[Point]:
-    """At most ``most`` points, from as many windows as there are; ``start`` turns the choice, so that it varies."""
-    if most is None or len(points) <= most:
-        return list(points)
-    by_window: dict[str, list[Point]] = defaultdict(list)
-    for point in points:
-        by_window[point.window].append(point)
-    rounds = zip_longest(*(group[start % len(group) :] + group[: start % len(group)] for group in by_window.values()))
-    in_turn = [point for one_round in rounds for point in one_round if point is not None]
-    first = in_turn[: max(most, len(by_window))]
-    return [first[(start + number * len(first) // most) % len(first)] for number in range(most)]
-
-
-def belongs_to_the_start(point: Point) -> bool:
-    """Whether a point lies before anything that depends on the scenario: one scenario of a file tries it for all."""
-    return point.subject in ("publish_plan", "publish") or (point.subject == "acquire" and not point.turn)
-
-
-def worth_a_second_death(points: Sequence[Point], most: int) -> list[Point]:
-    """First deaths that leave their successors the most to do: something to recover, something to reconcile."""
-    effects = [point for point in points if point.place == "done"] + [
-        point for point in points if point.place == "began"
-    ]
-    others = [point for point in points if point.place == "before COMMIT" and point.subject != "publish"]
-    middle = effects[len(effects) // 4 :] + effects[: len(effects) // 4]
-    return (middle or others)[:most]

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import json
-import sys
+import os
 import threading
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
 
-from tests.crashes import recorder
 from tests.crashes.moments import Watch
 from workflows.definitions.plan import StepPlan
 from workflows.engine.contract import EffectContext, EffectKind, Kinds, Result, StepKind
@@ -21,7 +20,9 @@ from workflows.errors import Failure
 from workflows.jsonvalue import store
 from workflows.steps import shell
 
-RECORDER = str(Path(recorder.__file__))
+RECORDER = str(Path(__file__).with_name("recorder.sh"))
+#: The name under which the kit knows a run, in front of the keys of its effects.
+LabelOf = Callable[[int], str]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,10 +36,10 @@ class Done:
         if "outcome" in self.line:
             return _told(self.line)
         code = self.line["code"]
-        stdout, stderr = (bytes.fromhex(self.line[name]) for name in ("stdout", "stderr"))
+        stdout, stderr = (Path(self.line[name]).read_bytes() for name in ("stdout", "stderr"))
         finished = Finished(
-            exit_code=code if code >= 0 else 128 - code,
-            signal=-code if code < 0 else None,
+            exit_code=code,
+            signal=None,
             stopped=None,
             stdout=stdout,
             stdout_size=len(stdout),
@@ -61,7 +62,7 @@ def _told(line: Mapping[str, Any]) -> Result:
 
 @dataclass(slots=True, kw_only=True)
 class EffectLog:
-    """The log of one run's effects. Keys are path and try: ``deploy[3]/roll_out@1``."""
+    """The log of an attack's effects. Keys are the run's label, path and try: ``kid>deploy[3]/roll_out@1``."""
 
     began: dict[str, int] = field(default_factory=dict)
     done: dict[str, list[Done]] = field(default_factory=dict)
@@ -83,22 +84,24 @@ def read_log(path: Path) -> EffectLog:
     return log
 
 
-def key_of(path: str, attempt: int) -> str:
-    return f"{path}@{attempt}"
+def key_of(path: str, attempt: int, label: str = "") -> str:
+    """The name of an effect that is the same in every run of a scenario."""
+    return f"{label}{path}@{attempt}"
 
 
 class Recorded:
     """A kind whose effects leave traces in a log, and whose driver may be killed before, in and after them."""
 
-    def __init__(self, kind: EffectKind, watch: Watch, log: Path) -> None:
+    def __init__(self, kind: EffectKind, watch: Watch, log: Path, label_of: LabelOf) -> None:
         self.name = kind.name
         self.enter = kind.enter
         self._kind = kind
         self._watch = watch
         self._log = log
+        self._label_of = label_of
 
     def execute(self, context: EffectContext) -> Result:
-        key = key_of(context.path, context.attempt)
+        key = key_of(context.path, context.attempt, self._label_of(context.run_id))
         subject = f"the effect {key}"
         self._watch.reach(subject, "before")
         _here.effect = _Here(watch=self._watch, log=self._log, subject=subject, key=key, context=context)
@@ -127,7 +130,14 @@ class Recorded:
         return result
 
     def _note(self, **line: Any) -> None:
-        recorder.append(str(self._log), json.dumps(line))
+        append(self._log, json.dumps(line))
+
+
+def append(log: Path, line: str) -> None:
+    """Add a line to a log in one piece. A process that is killed afterwards does not take it away."""
+    descriptor = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+    os.write(descriptor, f"{line}\n".encode())
+    os.close(descriptor)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -152,15 +162,14 @@ def _recorded(command: Command, **how: Any) -> Finished:
     here: _Here = _here.effect
     program = find_program(command)
     dies = here.watch.foretell(here.subject, ("began", "done"))
-    argv = [sys.executable, "-I", "-S", RECORDER, str(here.log), here.key, here.context.dispatch_id]
-    argv += [str(here.watch.process), dies or "-", "--", program, *command.argv[1:]]
+    argv = ["/bin/sh", RECORDER, str(here.log), here.key, here.context.dispatch_id]
+    argv += [str(here.watch.process), dies or "-", program, *command.argv[1:]]
     return _run_process(replace(command, argv=argv), **how)
 
 
-def recorded_kinds(kinds: Kinds, watch: Watch, log: Path) -> Kinds:
+def recorded_kinds(kinds: Kinds, watch: Watch, log: Path, label_of: LabelOf) -> Kinds:
     """The same kinds, with the effects of all that have one recorded."""
-    return {name: _wrapped(kind, watch, log) for name, kind in kinds.items()}
-
-
-def _wrapped(kind: StepKind, watch: Watch, log: Path) -> StepKind:
-    return cast(StepKind, Recorded(kind, watch, log)) if isinstance(kind, EffectKind) else kind
+    return {
+        name: cast(StepKind, Recorded(kind, watch, log, label_of)) if isinstance(kind, EffectKind) else kind
+        for name, kind in kinds.items()
+    }

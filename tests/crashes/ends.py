@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from typing import Any
 
 from tests.crashes.effects import EffectLog, key_of
-from workflows.definitions.plan import Plan, StepPlan
-from workflows.engine.effects import visit_path
+from tests.crashes.family import Member
+from workflows.definitions.plan import StepPlan
+from workflows.engine.draft import visit_path
 from workflows.ledger.inspection import inspect_run
 from workflows.models import Attempt, Payload, Run, Scope, ScopeVars, Visit
 from workflows.statuses import Access, AttemptStatus, ScopePhase, VisitStatus, WaitsFor
@@ -16,10 +18,12 @@ from workflows.statuses import Access, AttemptStatus, ScopePhase, VisitStatus, W
 def end_of(run_id: int) -> dict[str, Any]:
     """Status, error, output, and the path of every scope: its steps in order with all they gave."""
     run = Run.objects.get(pk=run_id)
-    texts = dict(Payload.objects.values_list("digest", "text"))
+    visits = list(Visit.objects.filter(run=run).order_by("number"))
+    digests = {run.output_digest, *(visit.output_digest for visit in visits)} - {None}
+    texts = dict(Payload.objects.filter(digest__in=digests).values_list("digest", "text"))
     error = json.loads(run.error) if run.error else {}
     paths: dict[str, list[dict[str, Any]]] = {}
-    for visit in Visit.objects.filter(run=run).order_by("number"):
+    for visit in visits:
         paths.setdefault(visit.scope, []).append(
             {
                 "step": visit.step,
@@ -42,34 +46,48 @@ def end_of(run_id: int) -> dict[str, Any]:
     }
 
 
-def found_after_death(run_id: int | None, plan: Plan, log: EffectLog) -> dict[str, Any]:
+def found_after_death(members: Sequence[Member], log: EffectLog) -> dict[str, Any]:
     """What is there when a driver has died: begun effects, open attempts, and what is wrong with the rows."""
+    found: dict[str, dict[str, Any]] = {}
+    for member in members:
+        found |= open_attempts(member, log)
     return {
-        "published": run_id is not None,
+        "published": any(member.label == "" for member in members),
         "began": dict(log.began),
-        "open": {} if run_id is None else open_attempts(run_id, plan, log),
-        "problems": [] if run_id is None else inspect_run(run_id),
+        "open": found,
+        "problems": problems_of(members),
     }
 
 
-def open_attempts(run_id: int, plan: Plan, log: EffectLog) -> dict[str, dict[str, Any]]:
+def problems_of(members: Sequence[Member]) -> list[str]:
+    """What is wrong with the rows of these runs."""
+    return [f"{member.label}{problem}" for member in members for problem in inspect_run(member.run_id)]
+
+
+def open_attempts(member: Member, log: EffectLog) -> dict[str, dict[str, Any]]:
     """The attempts whose end nobody has settled, by the key of their effect.
 
     ``phase``: how far the effect's own log shows it, *admitted*, *began* or *done*. ``repeats``: the plan allows to
     dispatch it again. ``more``: how often the effect shall still begin (promise KILL).
     """
+    run_id = member.run_id
     found: dict[str, dict[str, Any]] = {}
     for visit in Visit.objects.filter(run_id=run_id, status=VisitStatus.OPEN):
         attempt = Attempt.objects.filter(run_id=run_id, visit=visit.number).order_by("-number").first()
         if attempt is None or attempt.status not in (AttemptStatus.RUNNING, AttemptStatus.INTERRUPTED):
             continue
-        key = key_of(visit_path(visit.scope, visit.step, visit.round or 1), visit.attempts + 1)
+        key = key_of_visit(member, visit)
         phase = "done" if key in log.done else "began" if key in log.began else "admitted"
-        repeats = may_repeat(plan.steps[visit.step], visit.access)
+        repeats = may_repeat(member.plan.steps[visit.step], visit.access)
         decision = json.loads(attempt.authorization)["decision"] if attempt.authorization else None
         more = repeats or phase != "done" if decision is None else decision == "did_not"
         found[key] = {"phase": phase, "repeats": repeats, "more": int(more)}
     return found
+
+
+def key_of_visit(member: Member, visit: Visit) -> str:
+    """The key of the effect that a visit is at."""
+    return key_of(visit_path(visit.scope, visit.step, visit.round or 1), visit.attempts + 1, member.label)
 
 
 def may_repeat(step: StepPlan, access: str) -> bool:

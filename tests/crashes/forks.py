@@ -2,25 +2,29 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import os
 import signal
+import subprocess
 import sys
 import threading
 import traceback
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from django.db import connections
 
 from tests.crashes.life import Lives, Order
+from workflows.engine.supervisor import Supervisor
+from workflows.engine.supervisor_process import supervise
 
 #: A life that takes longer has hung.
 LONGEST_LIFE_S = 90
 #: How many lives that nobody kills share a process.
-LIVES_OF_A_PROCESS = 12
+LIVES_OF_A_PROCESS = 8
 
 Indexed = tuple[int, Order]
 
@@ -47,6 +51,7 @@ def live_all(orders: Sequence[Order], directory: Path, jobs: int) -> list[Ended]
     connections.close_all()
     if threading.active_count() > 1:
         raise RuntimeError(f"A process with threads cannot be forked soundly: {threading.enumerate()}")
+    gc.freeze()  # what is there already is never looked at again, so it is not copied for the forked processes
     waiting = iter(list(_groups(orders)))
     running: dict[int, list[int]] = {}
     endings: dict[int, Ended] = {}
@@ -92,10 +97,41 @@ def _fork(group: Sequence[Indexed], directory: Path) -> int:
 def _be_born(group: Sequence[Indexed], directory: Path) -> None:
     try:
         lives = Lives()
+        lend_supervisor_process(lives.worker.supervisor)
         for index, order in group:
             _live_one(lives, order, directory, index)
     finally:
         os._exit(0)
+
+
+class ForkedSupervisor:
+    """A supervisor process that was forked instead of started: the same program, without the time a Python needs to
+    start. It stands for the ``Popen`` of the one that a worker starts."""
+
+    def __init__(self) -> None:
+        source, target = os.pipe()
+        self.returncode: int | None = None
+        self.pid = os.fork()
+        if self.pid == 0:
+            try:
+                os.close(target)
+                os.setsid()
+                supervise(source)
+            finally:
+                os._exit(0)
+        os.close(source)
+        self.stdin = os.fdopen(target, "wb", buffering=0)
+
+    def wait(self) -> int:
+        os.waitpid(self.pid, 0)
+        return 0
+
+
+def lend_supervisor_process(supervisor: Supervisor) -> None:
+    """Let a worker's supervisor have a process before there are threads; a further one it starts itself."""
+    ready, start = [ForkedSupervisor()], supervisor._start
+    # a forked copy of this process has to start one of its own, as any worker does
+    supervisor._start = lambda: cast(subprocess.Popen[bytes], ready.pop()) if ready else start()  # type: ignore[method-assign]
 
 
 def _live_one(lives: Lives, order: Order, directory: Path, index: int) -> None:

@@ -12,7 +12,9 @@ import signal
 import threading
 import time
 from collections import Counter
-from dataclasses import dataclass
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
 from typing import Any
 
 from django.db.backends.base.base import BaseDatabaseWrapper
@@ -21,27 +23,89 @@ from django.db.backends.signals import connection_created
 from workflows.engine import driver
 from workflows.ledger import transactions
 from workflows.ledger.batch import Batch
-from workflows.statuses import LIVE_STATUSES
+from workflows.statuses import LIVE_STATUSES, AttemptStatus
 
 _WRITES = re.compile(r"\s*(INSERT|UPDATE|DELETE|REPLACE|WITH)\b", re.IGNORECASE)
+_TABLE = re.compile(r'(?:INTO|UPDATE|FROM)\s+"?workflows_(\w+)', re.IGNORECASE)
+
+
+#: The windows of promise KILL, by name.
+KILL_WINDOWS = (
+    "inside publish",
+    "after publish",
+    "inside acquire",
+    "after acquire",
+    "inside admission",
+    "after admission before the effect",
+    "during the effect",
+    "after the effect before settlement",
+    "inside settlement",
+    "after settlement",
+    "inside a question's commit",
+    "after a question's commit",
+    "inside an answer",
+    "after an answer before it is used",
+    "inside child publication",
+    "after child publication",
+    "inside a signal's acceptance",
+    "after a signal's acceptance",
+    "inside a cancel's acceptance",
+    "after a cancel's acceptance",
+    "inside finish of the run",
+    "after finish of the run",
+)
+_EFFECT = "the effect "
+_EFFECT_WINDOWS = {
+    "before": "after admission before the effect",
+    "began": "during the effect",
+    "done": "after the effect before settlement",
+    "after": "after the effect before settlement",
+}
+_COMMITTED = {"admission": "after admission before the effect", "an answer": "after an answer before it is used"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Point:
-    """Where a driver is killed: the ``turn``-th time (from 0) that it comes to ``place`` of ``subject``."""
+    """Where a driver is killed: the ``turn``-th time (from 0) that it comes to ``place`` of ``subject``.
+
+    ``detail`` says what is written: the table before a write, the shape of it all around a commit.
+    """
 
     subject: str
     place: str
     turn: int = 0
+    detail: str = field(default="", compare=False)
 
     @property
-    def window(self) -> str:
-        """The crash window as promise KILL names it: before, inside or after something."""
-        if self.subject.startswith("the effect "):
-            where = {"before": "before", "after": "after"}.get(self.place, "during")
-            return f"{where} the effect"
-        where = {"before": "before", "committed": "after"}.get(self.place, "inside")
-        return f"{where} {self.subject}"
+    def windows(self) -> tuple[str, ...]:
+        """The crash windows as promise KILL names them; one transaction may be several things at once."""
+        if self.subject.startswith(_EFFECT):
+            return (_EFFECT_WINDOWS[self.place],)
+        parts = self.subject.split(" and ")
+        if self.place == "before":
+            return ("after the effect before settlement",) if "settlement" in parts else (f"before {self.subject}",)
+        if self.place != "committed":
+            return tuple(f"inside {part}" for part in parts)
+        return tuple(_COMMITTED.get(part, f"after {part}") for part in parts)
+
+    @property
+    def write(self) -> tuple[str, ...]:
+        """What makes this point different from others. Whatever a transaction has written before its commit is gone
+        with its driver, so only the table counts there; of effects step and place count."""
+        if not self.subject.startswith(_EFFECT):
+            place = "before a write" if self.place.startswith("before write ") else self.place
+            return (self.subject, place, self.detail)
+        path, _, number = self.subject.removeprefix(_EFFECT).rpartition("@")
+        step = re.sub(r"\[\d+\]|#\d+", "", path)
+        return (step, "first" if number == "1" else "again", self.place)
+
+    @property
+    def depends_on_promises(self) -> bool:
+        """Whether the access of steps decides what happens after a death here."""
+        if self.subject.startswith(_EFFECT):
+            return True
+        is_about_effects = any(word in self.subject for word in ("admission", "settlement", "recovery", "reconcil"))
+        return is_about_effects and not self.place.startswith("before write ")
 
     def __str__(self) -> str:
         again = f" (time {self.turn + 1})" if self.turn else ""
@@ -59,8 +123,8 @@ class Watch:
         self._turns: Counter[tuple[str, str]] = Counter()
         self._lock = threading.Lock()
 
-    def reach(self, subject: str, place: str) -> None:
-        if self._next(subject, place):
+    def reach(self, subject: str, place: str, detail: str = "") -> None:
+        if self._next(subject, place, detail):
             os.kill(self.process, self._number)
             if self._number == signal.SIGKILL:
                 time.sleep(60)  # the signal has come before this thread sleeps
@@ -69,9 +133,9 @@ class Watch:
         """Note moments that another process will reach; at which of them it shall kill this one."""
         return next((place for place in places if self._next(subject, place)), None)
 
-    def _next(self, subject: str, place: str) -> bool:
+    def _next(self, subject: str, place: str, detail: str = "") -> bool:
         with self._lock:
-            point = Point(subject=subject, place=place, turn=self._turns[subject, place])
+            point = Point(subject=subject, place=place, turn=self._turns[subject, place], detail=detail)
             self._turns[subject, place] += 1
             self.points.append(point)
             return point == self._dies_at
@@ -88,9 +152,10 @@ class _Now:
     def is_watched(self) -> bool:
         return self.watch is not None and self.verb is not None and in_main_thread()
 
-    def reach(self, place: str) -> None:
+    def reach(self, place: str, detail: str = "") -> None:
         if self.watch is not None and self.is_watched():
-            self.watch.reach(self.subject, place)
+            shape = shape_of(self.batch) if self.batch is not None and not detail else ""
+            self.watch.reach(self.subject, place, detail or shape)
 
     @property
     def subject(self) -> str:
@@ -113,13 +178,51 @@ def subject_of(batch: Batch) -> str:
     parts = []
     if batch.attempts_settled or batch.attempts_closed:
         parts.append("settlement" if batch.attempts_settled else "recovery")
-    if batch.attempts_new:
+    if any(attempt.status == AttemptStatus.RUNNING for attempt in batch.attempts_new):
         parts.append("admission")
+    if batch.interrupts_new:
+        parts.append("a question's commit")
+    if batch.children:
+        parts.append("child publication")
     if batch.state is not None and batch.state.status not in LIVE_STATUSES:
         parts.append("finish of the run")
     elif batch.parks:
         parts.append("park")
     return " and ".join(parts) or "pure steps"
+
+
+def shape_of(batch: Batch) -> str:
+    """What a driver's transaction writes, without names and numbers: the kinds of its visits and how attempts end."""
+    kinds = {f"{visit.kind} {visit.outcome or visit.status}" for visit in (*batch.visits_new, *batch.visits_changed)}
+    ends = {str(attempt.status) for attempt in (*batch.attempts_settled, *batch.attempts_closed)}
+    others = {
+        "items": batch.scopes_new,
+        "a list": batch.fanouts,
+        "variables": batch.variables or batch.variables_new,
+        "closed questions": batch.interrupts_closed,
+        "a place in line": batch.slots_wanted,
+        "a free place": batch.slots_freed,
+        "a control": batch.controls,
+        "a release": batch.release,
+    }
+    return ", ".join([*sorted(kinds), *sorted(ends), *(name for name, is_there in others.items() if is_there)])
+
+
+def verb_of(work: Any) -> str:
+    """What a transaction is about, in the words of promise KILL."""
+    if work.verb == "send":
+        return f"a {work.body.keywords['kind']}'s acceptance"
+    return {"answer": "an answer", "reconcile": "a reconciliation"}.get(work.verb, str(work.verb))
+
+
+@contextmanager
+def unwatched() -> Iterator[None]:
+    """What the kit does for itself has no moments."""
+    watch, _now.watch = _now.watch, None
+    try:
+        yield
+    finally:
+        _now.watch = watch
 
 
 def watch_ledger(watch: Watch) -> None:
@@ -140,9 +243,15 @@ def _before_statement(sql: str) -> None:
         return
     if _WRITES.match(sql):
         _now.writes += 1
-        _now.reach(f"before write {_now.writes}")
+        _now.reach(f"before write {_now.writes}", table_of(sql))
     elif sql == "COMMIT":
         _now.reach("before COMMIT")
+
+
+def table_of(sql: str) -> str:
+    """The table that a statement writes first."""
+    found = _TABLE.search(sql)
+    return found.group(1) if found else ""
 
 
 def _watch_verbs() -> None:
@@ -151,7 +260,7 @@ def _watch_verbs() -> None:
     def watched(connection: BaseDatabaseWrapper, work: Any) -> Any:
         if not in_main_thread():
             return run(connection, work)
-        _now.verb, _now.writes = work.verb, 0
+        _now.verb, _now.writes = verb_of(work), 0
         _now.reach("before")
         try:
             return run(connection, work)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 
 import pytest
@@ -11,7 +12,33 @@ from tests.stores_of_tests import test_database_url
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
-TTL_MS = "1500"
+#: Every window of promise KILL that this version has.
+WINDOWS = (
+    "inside publish",
+    "after publish",
+    "inside acquire",
+    "after acquire",
+    "inside admission",
+    "after admission before the effect",
+    "during the effect",
+    "after the effect before settlement",
+    "inside settlement",
+    "after settlement",
+    "inside a question's commit",
+    "after a question's commit",
+    "inside an answer",
+    "after an answer before it is used",
+    "inside child publication",
+    "after child publication",
+    "inside a signal's acceptance",
+    "after a signal's acceptance",
+    "inside a cancel's acceptance",
+    "after a cancel's acceptance",
+    "inside finish of the run",
+    "after finish of the run",
+)
+#: The windows in which the access of a step decides how often its effect happens.
+AROUND_EFFECTS = ("admission", "effect", "settlement")
 
 
 def attack(processes: Processes, *words: str, fault: str = "pass") -> tuple[int | None, str]:
@@ -25,39 +52,38 @@ def plant():
 
 sys.exit(main(sys.argv[1:], plant))
 """
-    options = ("--database", test_database_url(), "--ttl", TTL_MS)
-    kit: subprocess.Popen[str] = processes.start_python("-c", source, *options, *words)
+    kit: subprocess.Popen[str] = processes.start_python("-c", source, "--database", test_database_url(), *words)
     stdout, stderr = kit.communicate(timeout=150)
     assert stderr == ""
     return kit.returncode, stdout
 
 
-def test_a_run_killed_anywhere_ends_as_if_nobody_had_disturbed_it(processes: Processes) -> None:
-    """KILL: inside and after publish, acquire, admission, settlement and finish; before, during and after the effect"""
-    code, said = attack(processes, "14", "--sample", "5")
+def kills_in(said: str) -> dict[str, int]:
+    """How often each window was tried."""
+    return {window: int(count) for count, window in re.findall(r"^ *(\d+)  (.+)$", said, re.MULTILINE)}
+
+
+def test_a_run_killed_in_any_window_ends_as_if_nobody_had_disturbed_it(processes: Processes) -> None:
+    """KILL, INT.3, CHD.2: every window, for steps that write; each kill checks the end of all runs and the effects"""
+    code, said = attack(processes, "sample", "--variants", "written", "--sample", "34", "--twice", "0")
 
     assert said.endswith("\n0 differences\n"), said
     assert code == 0
-    for window in ("inside publish", "inside admission", "before the effect", "during the effect", "after the effect"):
-        assert f"  {window}\n" in said
+    kills = kills_in(said)
+    assert [window for window in WINDOWS if not kills[window]] == []
 
 
-def test_a_run_killed_around_its_waits_ends_the_same(processes: Processes) -> None:
-    """KILL: inside and after the transaction that parks the run for a retry"""
-    code, said = attack(processes, "07", "--variants", "written", "--windows", "park", "--sample", "2", "--twice", "0")
-
-    assert said.endswith("\n0 differences\n"), said
-    assert code == 0
-
-
-def test_a_cancelled_run_killed_anywhere_ends_as_cancelled(processes: Processes) -> None:
-    """KILL: inside and after the acceptance of a cancel"""
-    code, said = attack(processes, "14", "--variants", "written", "--windows", "send", "--sample", "4", "--twice", "0")
+@pytest.mark.parametrize("promise", ["read", "idempotent"])
+def test_an_effect_that_may_be_repeated_is_repeated_once_under_its_key(processes: Processes, promise: str) -> None:
+    """KILL, ADM.5: the windows around effects, for steps that only read and for idempotent ones"""
+    words = ("--variants", promise, "--windows", *AROUND_EFFECTS, "--sample", "12", "--twice", "1")
+    code, said = attack(processes, "sample", *words)
 
     assert said.endswith("\n0 differences\n"), said
     assert code == 0
-    assert "  inside send\n" in said
-    assert "  after send\n" in said
+    kills = kills_in(said)
+    around = [window for window in WINDOWS if any(word in window for word in AROUND_EFFECTS)]
+    assert [window for window in around if not kills[window]] == []
 
 
 FAULTS = {
