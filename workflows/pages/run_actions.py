@@ -19,9 +19,10 @@ from django.urls import reverse
 from workflows.errors import Refusal
 from workflows.jsonvalue import read_json
 from workflows.operations import runs as operations
+from workflows.operations.access import words_of
 from workflows.operations.driving import carry_out_cancel
 from workflows.operations.people import Actor
-from workflows.operations.signals import signal, signal_names
+from workflows.operations.signals import signal, signal_names, steer
 from workflows.pages import guard
 from workflows.pages.run_context import RunView
 from workflows.queries.run_choices import skippable
@@ -35,6 +36,7 @@ class Form:
     title: str
     button: str
     explains: str
+    permissions: tuple[str, ...]
     carry_out: Callable[[int, Actor, QueryDict], str]
     needs_reason: bool = False
     takes_reason: bool = True
@@ -51,6 +53,7 @@ def action(request: HttpRequest, number: int, verb: str) -> HttpResponse:
     if form is None:
         raise Refusal("visit.not_found", run=number, what=f"action {verb[:20]}")
     if request.method != "POST":
+        _refuse_without_permission(request, form)
         return _asked(view, form, verb)
     try:
         said = form.carry_out(number, guard.actor(request), request.POST)
@@ -58,6 +61,13 @@ def action(request: HttpRequest, number: int, verb: str) -> HttpResponse:
         return _asked(view, form, verb, refusal)
     messages.success(request, f"Run {number} {said}.")
     return HttpResponseRedirect(reverse("pages:run", args=[number]))
+
+
+def _refuse_without_permission(request: HttpRequest, form: Form) -> None:
+    """Who may not do it is not asked for a reason either. A POST is refused, and audited, by the operation."""
+    if not any(request.user.has_perm(f"workflows.{name}") for name in form.permissions):
+        name = form.permissions[0]
+        raise Refusal("access.denied", actor=request.user.get_username(), what=words_of(name), permission=name)
 
 
 def _asked(view: RunView, form: Form, verb: str, refusal: Refusal | None = None) -> HttpResponse:
@@ -93,7 +103,7 @@ def _cancel(number: int, actor: Actor, given: QueryDict) -> str:
 
 
 def _pause(number: int, actor: Actor, given: QueryDict) -> str:
-    is_new = operations.pause(number, actor=actor, reason=_reason(given))
+    is_new = operations.pause(number, actor=actor, reason=_reason(given), request_id=given.get("key") or None)
     return "is held: what runs goes on, nothing new starts" if is_new else "was held already"
 
 
@@ -125,13 +135,23 @@ def _signal(number: int, actor: Actor, given: QueryDict) -> str:
     return f'has the signal "{name}"' if is_new else "had this signal already"
 
 
+def _steer(number: int, actor: Actor, given: QueryDict) -> str:
+    steer(number, given.get("text", ""), actor=actor, request_id=given.get("key") or None)
+    return "has the text; it waits for a step that takes it"
+
+
+def _abandon(number: int, actor: Actor, given: QueryDict) -> str:
+    abandoned = operations.abandon(number, actor=actor, reason=_reason(given))
+    return f"is abandoned; it was {abandoned.was}"
+
+
 def _signals(view: RunView) -> dict[str, Any]:
     names = signal_names(view.plan) if view.plan is not None else None
     return {"signals": names.fixed if names else (), "signals_are_complete": bool(names and names.is_complete)}
 
 
 def _skippable(view: RunView) -> dict[str, Any]:
-    return {"choices": skippable(view.run), "is_failed": view.head.status in (RunStatus.FAILED, RunStatus.ABANDONED)}
+    return {"choices": skippable(view.run), "is_failed": view.head.status == RunStatus.FAILED}
 
 
 FORMS: dict[str, Form] = {
@@ -140,6 +160,7 @@ FORMS: dict[str, Form] = {
         button="Cancel the run",
         explains="Running steps are stopped, nothing new starts, closing steps run, and the run ends as cancelled. "
         "Its child runs are cancelled, too. A cancelled run does not go on again; it can be forked.",
+        permissions=("cancel_run",),
         carry_out=_cancel,
         is_danger=True,
     ),
@@ -148,6 +169,7 @@ FORMS: dict[str, Form] = {
         button="Pause the run",
         explains="Steps that run go on to their end and nothing new starts. Deadlines of questions go on; timers and "
         "retries wait until the run is resumed.",
+        permissions=("hold_run",),
         carry_out=_pause,
     ),
     "resume": Form(
@@ -155,18 +177,21 @@ FORMS: dict[str, Form] = {
         button="Resume the run",
         explains="A hold is lifted. A failed or abandoned run is open again at the step that failed: the next try is "
         "the next attempt of the same step, and what succeeded stays. A blocked run is looked at again.",
+        permissions=("reopen_run", "hold_run"),
         carry_out=_resume,
     ),
     "retry": Form(
         title="Retry now",
         button="Retry now",
         explains="Steps that wait for their next attempt try again at once. The attempts they have left stay the same.",
+        permissions=("reopen_run",),
         carry_out=_retry,
     ),
     "skip": Form(
         title="Skip a step",
         button="Skip this step",
         explains="The step counts as skipped and the run goes on after it. This stays visible on the run for ever.",
+        permissions=("reopen_run",),
         carry_out=_skip,
         needs_reason=True,
         is_danger=True,
@@ -177,9 +202,31 @@ FORMS: dict[str, Form] = {
         title="Send a signal",
         button="Send",
         explains="The signal is kept until a step of the run that waits for it takes it.",
+        permissions=("start_run",),
         carry_out=_signal,
         takes_reason=False,
         fields="signal",
         more=_signals,
+    ),
+    "steer": Form(
+        title="Steer",
+        button="Send",
+        explains="The text goes to the next try of a step that takes such words (models and agents). Until then it "
+        "stays in the messages of the run.",
+        permissions=("hold_run",),
+        carry_out=_steer,
+        takes_reason=False,
+        fields="steer",
+    ),
+    "abandon": Form(
+        title="Abandon",
+        button="Abandon the run",
+        explains="The run ends at once, also its closing steps; its child runs go with it, its questions are closed, "
+        "and its slots are free. What runs is stopped by its worker; what already happened is not undone. "
+        "Resuming undoes a wrong abandon.",
+        permissions=("abandon_run",),
+        carry_out=_abandon,
+        needs_reason=True,
+        is_danger=True,
     ),
 }

@@ -22,6 +22,8 @@ GROUPS: Mapping[str, tuple[str, ...]] = {
 }
 MOST_TEXT = 200
 _MOMENTS = ("created_from", "created_to", "ended_from", "ended_to")
+#: Ends of a time: a day that is named is a part of it.
+_INCLUSIVE = ("created_to", "ended_to", "until")
 #: Names in the address of choices that are texts, and what they are of a :class:`RunFilter`.
 _TEXTS = {
     "text": "text",
@@ -54,9 +56,9 @@ def chosen(given: QueryDict) -> Chosen:
     for name, target in _TEXTS.items():
         values[target] = given.get(name, "").strip()[:MOST_TEXT] or None
     for name in _MOMENTS:
-        values[name] = _moment(name, given.get(name, "").strip(), faults)
+        values[name] = moment_in(name, given.get(name, "").strip(), faults)
     for name in ("parent", "before", "after"):
-        values[name] = _number(name, given.get(name, "").strip(), faults)
+        values[name] = number_in(name, given.get(name, "").strip(), faults)
     cause = given.get("waits_for", "").strip()
     if cause and cause not in CAUSES:
         faults.append(f"“{cause[:60]}” is nothing that runs wait for.")
@@ -83,7 +85,7 @@ def _statuses(words: list[str], faults: list[str]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(found))
 
 
-def _number(name: str, text: str, faults: list[str]) -> int | None:
+def number_in(name: str, text: str, faults: list[str]) -> int | None:
     digits = text.removeprefix("#")
     if not digits:
         return None
@@ -93,7 +95,7 @@ def _number(name: str, text: str, faults: list[str]) -> int | None:
     return None
 
 
-def _moment(name: str, text: str, faults: list[str]) -> datetime | None:
+def moment_in(name: str, text: str, faults: list[str]) -> datetime | None:
     """A date, or a date and a time. Without a zone it is in the time zone of the site; a last day is included."""
     if not text:
         return None
@@ -104,7 +106,7 @@ def _moment(name: str, text: str, faults: list[str]) -> datetime | None:
     if day is not None:
         begin = datetime(day.year, day.month, day.day)  # noqa: DTZ001 # made aware below
         try:
-            moment = begin + timedelta(days=1) if name.endswith("_to") else begin
+            moment = begin + timedelta(days=1) if name in _INCLUSIVE else begin
         except OverflowError:
             moment = begin
     if moment is None:

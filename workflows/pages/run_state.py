@@ -10,6 +10,7 @@ from django.urls import reverse
 
 from workflows.pages.guard import page
 from workflows.pages.run_context import RunView, context_of, fork_address, number_in
+from workflows.queries.audit import AuditFilter, audit_page
 from workflows.queries.run_state import MOST_LISTED, differences, run_state
 
 
@@ -48,4 +49,7 @@ def _compared(view: RunView, revision: int, since: int | None) -> dict[str, Any]
 def audit(request: HttpRequest, number: int) -> HttpResponse:
     """What operators did to the run, and what they were refused."""
     view = RunView(request, number)
-    return render(request, "runs/audit.html", context_of(view, "run_audit"))
+    shown = audit_page(AuditFilter(run=number, before=number_in(request, "before")), viewer=request.user)
+    more = "" if shown.next_before is None else f"?before={shown.next_before}"
+    context = {**context_of(view, "run_audit"), "entries": shown.entries, "more": more}
+    return render(request, "runs/audit.html", context)

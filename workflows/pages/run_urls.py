@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from django.urls import path
 
-from workflows.pages import run, run_actions, run_downloads, run_parts, run_state
+from workflows.pages import forking, run, run_actions, run_downloads, run_parts, run_state
 
 urlpatterns = [
     path("runs/<int:number>/", run.run, name="run"),
@@ -29,5 +29,6 @@ urlpatterns = [
         name="attempt_value",
     ),
     # ---- actions
+    path("runs/<int:number>/fork/", forking.fork, name="fork"),
     path("runs/<int:number>/actions/<str:verb>/", run_actions.action, name="run_action"),
 ]

@@ -33,10 +33,14 @@ class Verb:
 def verbs_for(user: Any, head: Head, reasons: Iterable[Because]) -> list[Verb]:
     """The verbs that make sense now and that this person has the permission for."""
     return [
-        replace(verb, href=reverse("pages:run_action", args=[head.run, verb.name]))
+        replace(verb, href=_address(head.run, verb.name))
         for verb in _offers(head, {because.code for because in reasons})
         if user.has_perm(f"workflows.{verb.permission}")
     ]
+
+
+def _address(run: int, verb: str) -> str:
+    return reverse("pages:fork", args=[run]) if verb == "fork" else reverse("pages:run_action", args=[run, verb])
 
 
 def _offers(head: Head, causes: set[str]) -> Iterable[Verb]:
@@ -57,7 +61,10 @@ def _offers(head: Head, causes: set[str]) -> Iterable[Verb]:
         yield Verb(name="cancel", words="Cancel", permission="cancel_run", icon="cancelled", is_danger=True)
     if "signal" not in causes:
         yield Verb(name="signal", words="Send a signal", permission="start_run", is_rare=True)
+    yield Verb(name="steer", words="Steer", permission="hold_run", is_rare=True)
     yield Verb(name="skip", words="Skip a step", permission="reopen_run", is_rare=True)
+    yield Verb(name="fork", words="Fork", permission="fork_run", icon="fork", is_rare=True)
+    yield Verb(name="abandon", words="Abandon", permission="abandon_run", is_rare=True, is_danger=True)
 
 
 def _of_ended(head: Head) -> Iterable[Verb]:
@@ -66,3 +73,4 @@ def _of_ended(head: Head) -> Iterable[Verb]:
         yield Verb(name="resume", words=words, permission="reopen_run", icon="start", is_direct=True, is_primary=True)
     if head.status == RunStatus.FAILED and head.error_visit:
         yield Verb(name="skip", words="Skip the failed step", permission="reopen_run", is_rare=True)
+    yield Verb(name="fork", words="Fork", permission="fork_run", icon="fork")

@@ -6,7 +6,7 @@ import json
 from dataclasses import dataclass
 
 from workflows.engine.draft import visit_path
-from workflows.models import Run, Scope, Visit
+from workflows.models import Plan, RowVersion, Run, Scope, Visit
 from workflows.statuses import RunStatus, ScopePhase, WaitsFor
 
 MOST_CHOICES = 100
@@ -21,7 +21,7 @@ class Choice:
 
 def skippable(run: Run) -> list[Choice]:
     """The steps that can be skipped: the failed one of a failed run, or those that wait."""
-    if run.status in (RunStatus.FAILED, RunStatus.ABANDONED):
+    if run.status == RunStatus.FAILED:
         number = json.loads(run.error).get("visit") if run.error else None
         stands = {} if number is None else {number: "failed"}
     else:
@@ -33,3 +33,19 @@ def skippable(run: Run) -> list[Choice]:
         Choice(visit=one.number, path=visit_path(one.scope, one.step, one.round or 1), stands=stands[one.number])
         for one in visits
     ]
+
+
+def plan_versions(run: Run) -> list[int]:
+    """The published versions of a run's workflow, the newest first."""
+    rows = Plan.objects.filter(workflow=run.workflow_id, version__isnull=False).order_by("-version")
+    return list(rows.values_list("version", flat=True)[:MOST_CHOICES])
+
+
+def variables_at(run: Run, revision: int) -> list[tuple[str, str]]:
+    """The variables at a cut by the names that edits use (``each[3].n``), with their values as JSON."""
+    versions = RowVersion.objects.filter(run=run, table="scopevars", revision__lte=revision).order_by("revision", "pk")
+    rows = {key: json.loads(json.loads(row)["values"]) for key, row in versions.values_list("key", "row")}
+    named = [
+        (f"{path}.{name}" if path else name, value) for path, row in sorted(rows.items()) for name, value in row.items()
+    ]
+    return [(name, json.dumps(value, ensure_ascii=False)) for name, value in named[:MOST_CHOICES]]
