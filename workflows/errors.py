@@ -146,6 +146,7 @@ REFUSALS: dict[str, RefusalRule] = {
     "history.no_such_revision": RefusalRule(
         "Run {run} has no revision {revision}; it has 1 to {current}.", "", 404, ExitCode.USAGE
     ),
+    "import.invalid": RefusalRule("The document cannot be imported: {reason}.", "", 422, ExitCode.USAGE),
     "input.invalid": RefusalRule("{reason}", "{advice}", 422, ExitCode.USAGE),
     "interrupt.ambiguous": RefusalRule(
         "Run {run} has {count} open questions.", "Name one of them: {choices}.", 422, ExitCode.USAGE

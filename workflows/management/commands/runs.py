@@ -6,7 +6,7 @@ from typing import Any
 
 from django.core.management.base import CommandParser
 
-from workflows.management import answers, controls, forks, keeping, looking, reconciling
+from workflows.management import answers, audits, bulk, controls, exports, forks, keeping, looking, reconciling
 from workflows.management.actions import RunAction
 from workflows.management.base import Command as WaypostCommand
 
@@ -14,13 +14,19 @@ ACTIONS: tuple[RunAction, ...] = (
     looking.LIST,
     looking.SHOW,
     looking.EVENTS,
+    audits.AUDIT,
     controls.CANCEL,
+    controls.ABANDON,
     controls.RESUME,
     controls.RETRY,
     controls.PAUSE,
     controls.SKIP,
+    controls.STEER,
     forks.FORK,
     keeping.KEEP,
+    exports.EXPORT,
+    exports.IMPORT,
+    bulk.BULK,
     answers.ANSWER,
     answers.SIGNAL,
     reconciling.RECONCILE,
