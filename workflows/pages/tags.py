@@ -58,6 +58,13 @@ def soon(value: datetime | str | None) -> bool:
 
 
 @register.filter
+def over(value: datetime | str | None) -> bool:
+    """Whether a moment has passed."""
+    at = _moment(value)
+    return at is not None and at <= timezone.now()
+
+
+@register.filter
 def exact(value: datetime | str | None) -> SafeString:
     """The moment in UTC, to the second."""
     at = _moment(value)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from django.urls import path
 
-from workflows.pages import account, home, inbox, run_urls, runs, workflow_urls
+from workflows.pages import account, audit, home, inbox, reconciling, run_urls, runs, workflow_urls
 
 app_name = "pages"
 
@@ -27,6 +27,8 @@ urlpatterns = [
     path("runs/", runs.run_list, name="run_list"),
     path("inbox/", inbox.inbox, name="inbox"),
     path("runs/<int:number>/questions/<int:visit>/", inbox.question, name="question"),
+    path("runs/<int:number>/reconcile/<int:visit>/", reconciling.reconciling, name="reconcile"),
+    path("audit/", audit.audit, name="audit"),
     # ---- one run
     *run_urls.urlpatterns,
 ]
