@@ -194,11 +194,12 @@ class RunView:
 def context_of(view: RunView, tab: str) -> dict[str, Any]:
     """What the templates of all tabs need."""
     reasons = view.told_reasons()
+    at_reasons = {reason.verb.name for reason in reasons if reason.verb is not None}
     return {
         "head": view.head,
         "reasons": reasons,
         "is_stuck": needs_somebody([reason.because for reason in reasons]),
-        "verbs": [verb for verb in view.verbs if not verb.is_rare],
+        "verbs": [verb for verb in view.verbs if not verb.is_rare and verb.name not in at_reasons],
         "rare_verbs": [verb for verb in view.verbs if verb.is_rare],
         "tab": tab,
         "tabs": [(name, words, reverse(f"pages:{name}", args=[view.run.pk])) for name, words in TABS if _has(name)],

@@ -13,7 +13,7 @@ from workflows.errors import Refusal
 from workflows.ledger.past import Past
 from workflows.models import Run
 from workflows.queries.run_events import EventLine, events_of_revision
-from workflows.statuses import ScopePhase, VisitStatus
+from workflows.statuses import ScopePhase, VisitStatus, WaitsFor
 
 #: Steps, variables and differences that are shown.
 MOST_LISTED = 60
@@ -37,7 +37,9 @@ class PastVisit:
         """Its status, and for one that has ended how."""
         if self.status != VisitStatus.SETTLED:
             return self.status
-        return "failed" if self.error_code else self.outcome or "succeeded"
+        if self.error_code:
+            return "failed"
+        return self.outcome if self.outcome in ("skipped", "cancelled") else "succeeded"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,6 +51,21 @@ class Variable:
     value: str
 
 
+#: What a thread does, and what it waits for.
+_PHASES: dict[str, str] = {ScopePhase.READY: "goes on", ScopePhase.EFFECT: "runs", ScopePhase.ENDED: "over"}
+_WAITS: dict[str, str] = {
+    WaitsFor.JOIN: "what is in it",
+    WaitsFor.PEOPLE: "an answer",
+    WaitsFor.TIMER: "a moment",
+    WaitsFor.RETRY: "its next attempt",
+    WaitsFor.SIGNAL: "a signal",
+    WaitsFor.CHILD: "a child run",
+    WaitsFor.SLOT: "a place of its limit",
+    WaitsFor.RECONCILE: "somebody who says what happened",
+    WaitsFor.CODE: "missing code",
+}
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PastScope:
     path: str
@@ -57,6 +74,13 @@ class PastScope:
     step: str
     waits_for: str
     outcome: str
+
+    @property
+    def stands(self) -> str:
+        """What it did, in words; a word of a newer version is told as it is."""
+        if self.phase == ScopePhase.WAITING:
+            return f"waits for {_WAITS.get(self.waits_for, self.waits_for)}"
+        return _PHASES.get(self.phase, self.phase)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -165,7 +165,7 @@ def visit_page(
         attempts=attempts,
         attempts_left_out=left_out,
         retry_at=_retry_at(run, visit),
-        output=None if hidden or visit.ended_at is None else excerpts([visit.output_digest])[visit.output_digest],
+        output=None if hidden else _output(visit),
         question=_question(run.pk, visit),
         children=_children(run.pk, visit, user),
         items=_items(run.pk, visit, outcome, first),
@@ -256,6 +256,13 @@ def _item_of(run_id: int, scope: str) -> str:
         return ""
     index, key = row
     return f"[{index}]" if key in ("", str(index)) else f"[{index}] {key}"
+
+
+def _output(visit: Visit) -> Excerpt | None:
+    """None while there is none: it runs, or it failed without one."""
+    if visit.ended_at is None or (visit.error and visit.output_digest is None):
+        return None
+    return excerpts([visit.output_digest])[visit.output_digest]
 
 
 def _retry_at(run: Run, visit: Visit) -> datetime | None:

@@ -6,7 +6,7 @@ from typing import Any
 
 from django.core.management.base import CommandParser
 
-from workflows.management import answers, audits, bulk, controls, exports, forks, keeping, looking, reconciling
+from workflows.management import answers, audits, bulk, controls, exports, forks, keeping, looking, reconciling, why
 from workflows.management.actions import RunAction
 from workflows.management.base import Command as WaypostCommand
 
@@ -14,6 +14,7 @@ ACTIONS: tuple[RunAction, ...] = (
     looking.LIST,
     looking.SHOW,
     looking.EVENTS,
+    why.WHY,
     audits.AUDIT,
     controls.CANCEL,
     controls.ABANDON,
