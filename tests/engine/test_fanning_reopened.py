@@ -11,18 +11,19 @@ from tests.support.plans import START, publish_run, workflow
 from tests.support.players import Player, error_of, output_of, scopes_of
 from tests.support.rows import all_rows, assert_sound, events_of
 from tests.support.tap import Injected, failing_at
+from workflows.clock import unix_ms
 from workflows.engine import recovery
 from workflows.engine.draft import Draft
 from workflows.ledger.advance import advance
 from workflows.ledger.reconciling import Reconciliation, reconcile
 from workflows.ledger.reopening import reopen
-from workflows.models import Attempt, Run, Visit
+from workflows.models import Attempt, Run, Scope, Visit
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
 
 def again(player: Player, script: Any = None, *, order: Any = None) -> Run:
-    reopen(run_id=player.run_id, actor="ann", reason="mended", now=START)
+    reopen(run_id=player.run_id, actor="ann", reason="mended", now=player.hand.now)
     assert_sound()
     player.script = script or {}
     player.started.clear()
@@ -136,6 +137,36 @@ def test_what_a_timeout_stopped_goes_on_where_it_was() -> None:
     assert run.status == "paused"
     assert player.started == [("each[1]", "one")]
     assert scopes_of(player.run_id) == {"": "", "each[0]": "", "each[1]": ""}
+    assert_sound()
+
+
+@pytest.mark.parametrize("times", [1, 2])
+def test_the_timeout_of_what_is_opened_again_begins_anew(times: int) -> None:
+    """ABR.2: also inside of another list, and the second time"""
+    text = workflow(
+        """
+  - id: outer
+    kind: map
+    over: ${ [0] }
+    do:
+      - id: inner
+        kind: map
+        over: ${ [0, 1] }
+        timeout: 1m
+        do: [{ id: ask, kind: question, ask: "Well?" }]
+"""
+    )
+    player = Player(publish_run(text))
+    assert player.play().status == "paused"
+    for _ in range(times):
+        player.pass_time(60_000)
+        assert player.again().status == "failed"
+        assert Visit.objects.get(step="inner").outcome == "timed_out"
+        assert again(player).status == "paused"
+        assert Scope.objects.get(path="outer[0]").wake_at_ms == unix_ms(player.hand.now) + 60_000
+        assert Scope.objects.get(path="").wake_at_ms is None
+    player.pass_time(60_000)
+    assert player.again().status == "failed"
     assert_sound()
 
 

@@ -50,7 +50,7 @@ def reopen(
     was = run.status
     number, state = None, dict[str, Any]()
     if run.status == RunStatus.FAILED:
-        number, state = _stand_at_failure(run, skip)
+        number, state = _stand_at_failure(run, skip, now)
     elif skip:
         raise Refusal("run.nothing_to_skip", run=run_id)
     elif run.status == RunStatus.ABANDONED:
@@ -71,10 +71,9 @@ def reopen(
     return number
 
 
-def _stand_at_failure(run: Run, skip: bool) -> tuple[int | None, dict[str, Any]]:
+def _stand_at_failure(run: Run, skip: bool, now: datetime) -> tuple[int | None, dict[str, Any]]:
     """Un-settle what failed and let the root scope stand there; the visit, and the new state of the run."""
-    visit = _failed_visit(run)
-    number = None if visit is None or visit.status == VisitStatus.REFUSED else visit.number
+    visit, number = _failed_visit(run), visit_to_skip(run)
     if skip and number is None:
         raise Refusal("run.nothing_to_skip", run=run.pk)
     main = {"section": str(Section.MAIN)}
@@ -85,7 +84,7 @@ def _stand_at_failure(run: Run, skip: bool) -> tuple[int | None, dict[str, Any]]
         waits_for = WaitsFor.RECONCILE if is_uncertain(run, number) else WaitsFor.CODE
         stand_at(run, "", visit.step, number, waits_for=waits_for, **main)
     else:
-        open_again(run, "", visit, **main)
+        open_again(run, "", visit, now, **main)
     return number, {
         "status": str(RunStatus.QUEUED),
         "reasons": "[]",
@@ -103,6 +102,12 @@ def refuse_when_driven(run: Run) -> None:
     if lease.expires_ms > database_now_ms():
         expires_at = moment(lease.expires_ms).isoformat("T", "seconds")
         raise Refusal("lease.held", run=run.pk, holder=lease.owner, expires_at=expires_at)
+
+
+def visit_to_skip(run: Run) -> int | None:
+    """The settled visit that failed a run; None where it was refused, or no step failed."""
+    visit = _failed_visit(run)
+    return None if visit is None or visit.status == VisitStatus.REFUSED else visit.number
 
 
 def _failed_visit(run: Run) -> Visit | None:

@@ -7,8 +7,10 @@ never began is left to the driver, which starts the items that have not started.
 from __future__ import annotations
 
 import json
+from datetime import datetime
 from typing import Any
 
+from workflows.clock import unix_ms
 from workflows.ledger.records import record_version
 from workflows.models import Attempt, Fanout, RowVersion, Run, Scope, Visit
 from workflows.statuses import AttemptStatus, ScopePhase, VisitStatus, WaitsFor
@@ -26,24 +28,36 @@ _VISIT_RESULT = (
 _CONTAINERS = frozenset({"map", "parallel", "block"})
 
 
-def open_again(run: Run, scope: str, visit: Visit, **more: Any) -> None:
+def open_again(run: Run, scope: str, visit: Visit, now: datetime, **more: Any) -> None:
     """Let a scope stand at a visit that ended its list: the visit is open again, with the bodies it contains.
 
-    A refused entry is entered anew. A write of which nobody knows whether it happened is reconciled first (ADM.5).
+    A refused entry is entered anew. A write of which nobody knows whether it happened is reconciled first (ADM.5). The
+    timeout of a container begins anew.
     """
     if visit.status == VisitStatus.REFUSED:
         stand_at(run, scope, visit.step, None, **more)
         return
     unsettle(run, visit)
-    waits_for = ""
+    waits_for, wake_at_ms = "", None
     if has_bodies(run, visit):
-        waits_for = str(WaitsFor.JOIN)
+        waits_for, wake_at_ms = str(WaitsFor.JOIN), _timeout_from(now, run, scope, visit)
         for body in Scope.objects.filter(run=run, parent_visit=visit.number).order_by("pk"):
             if body.outcome in ("failed", "cancelled"):
-                open_body(run, body)
+                open_body(run, body, now)
     elif is_uncertain(run, visit.number):
         waits_for = str(WaitsFor.RECONCILE)
-    stand_at(run, scope, visit.step, visit.number, waits_for=waits_for, **more)
+    stand_at(run, scope, visit.step, visit.number, waits_for=waits_for, wake_at_ms=wake_at_ms, **more)
+
+
+def _timeout_from(now: datetime, run: Run, scope: str, visit: Visit) -> int | None:
+    """When the timeout of a container ends that begins at ``now``; None without one.
+
+    How long it is was computed when the container was entered, so it is read from what was written then.
+    """
+    rows = RowVersion.objects.filter(run=run, table="scope", key=scope, revision=visit.revision_created)
+    written = (json.loads(text).get("wake_at_ms") for text in rows.order_by("id").values_list("row", flat=True))
+    ends_ms = next((moment_ms for moment_ms in written if moment_ms is not None), None)
+    return None if ends_ms is None else unix_ms(now) + ends_ms - unix_ms(visit.started_at)
 
 
 def has_bodies(run: Run, visit: Visit) -> bool:
@@ -55,19 +69,19 @@ def has_bodies(run: Run, visit: Visit) -> bool:
     return bool(Fanout.objects.filter(run=run, visit=visit.number).exists())
 
 
-def open_body(run: Run, body: Scope) -> None:
+def open_body(run: Run, body: Scope, now: datetime) -> None:
     """Let an item, a branch or a block stand again where it ended."""
     error = json.loads(body.error) if body.error else {}
     visits = Visit.objects.filter(run=run, scope=body.path)
     last: Visit | None = visits.order_by("-number").first()
     if error.get("visit") is not None:
-        open_again(run, body.path, visits.get(number=error["visit"]))
+        open_again(run, body.path, visits.get(number=error["visit"]), now)
     elif error:
         # its variables, or its result, could not be computed: the first stays so, the second is computed again
         if last is not None:
             stand_at(run, body.path, "", None)
     elif last is not None and last.status == VisitStatus.SETTLED and last.outcome in ("failed", "cancelled"):
-        open_again(run, body.path, last)
+        open_again(run, body.path, last, now)
     else:
         stand_at(run, body.path, _step_before_its_end(run, body.path), None)
 
