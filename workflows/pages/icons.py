@@ -42,6 +42,7 @@ _SHAPES: dict[str, str] = {
     "next": '<path d="m6 3 5 5-5 5"/>',
     "previous": '<path d="m10 3-5 5 5 5"/>',
     "down": '<path d="m3 6 5 5 5-5"/>',
+    "check": '<path d="m2.5 8.5 3.5 3.5 7.5-8"/>',
     "close": '<path d="m3.5 3.5 9 9m0-9-9 9"/>',
     "copy": '<rect x="5.5" y="5.5" width="8.5" height="8.5" rx="1.5"/><path d="M3 10.5H2V2h8.5v1"/>',
     "link": '<path d="M6.5 9.5a3 3 0 0 0 4.2.3l2.4-2.4a3 3 0 0 0-4.2-4.2L8 4"/>'

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from django.http import HttpRequest, HttpResponse, QueryDict
@@ -9,8 +10,10 @@ from django.shortcuts import render
 from django.utils import timezone
 
 from workflows.models import Workflow
+from workflows.operations.access import may
+from workflows.operations.bulk import ACTIONS
 from workflows.pages.causes import CAUSES
-from workflows.pages.guard import page
+from workflows.pages.guard import actor, page
 from workflows.pages.run_choices import Chosen, chosen
 from workflows.queries.run_list import MOST_COUNTED, counts_by_status, run_page
 from workflows.statuses import RunStatus
@@ -45,6 +48,8 @@ def run_list(request: HttpRequest) -> HttpResponse:
         "older": _query(request, before=found.older) if found.older else "",
         "turned": _query(request, sort=None if wanted.oldest_first else "oldest"),
         "every_status": _query(request, status=None),
+        "bulk_actions": [name for name, what in ACTIONS.items() if may(actor(request), what.permission)],
+        "bulk_kept": list(_kept(request.GET)),
     }
     return render(request, "runs/list.html", context)
 
@@ -83,6 +88,13 @@ def _views(request: HttpRequest) -> list[tuple[str, str, bool]]:
         query.update(choice)
         found.append((name, query.urlencode(), here == query.urlencode()))
     return found
+
+
+def _kept(given: QueryDict) -> Iterator[tuple[str, str]]:
+    """The choices of the list, for the form of bulk actions."""
+    for name, values in given.lists():
+        if name not in (*_PLACE, "sort", "run", "action", "scope"):
+            yield from ((name, value) for value in values if value)
 
 
 def _without_place(given: QueryDict) -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from django.urls import path
 
-from workflows.pages import account, audit, home, inbox, reconciling, run_urls, runs, workflow_urls
+from workflows.pages import account, audit, bulk, home, inbox, reconciling, run_urls, runs, workflow_urls
 
 app_name = "pages"
 
@@ -25,6 +25,11 @@ urlpatterns = [
     *workflow_urls.urlpatterns,
     # ---- runs, questions, audit
     path("runs/", runs.run_list, name="run_list"),
+    path("runs/bulk/", bulk.bulk_new, name="bulk_new"),
+    path("bulk/", bulk.bulk_index, name="bulk_list"),
+    path("bulk/<int:number>/", bulk.bulk, name="bulk"),
+    path("bulk/<int:number>/carry-on/", bulk.bulk_carry_on, name="bulk_carry_on"),
+    path("bulk/<int:number>/abort/", bulk.bulk_abort, name="bulk_abort"),
     path("inbox/", inbox.inbox, name="inbox"),
     path("runs/<int:number>/questions/<int:visit>/", inbox.question, name="question"),
     path("runs/<int:number>/reconcile/<int:visit>/", reconciling.reconciling, name="reconcile"),
