@@ -14,7 +14,7 @@ from workflows.management.base import Command
 from workflows.management.targets import run_ids
 from workflows.management.wording import one_line
 from workflows.queries.runs import find_run, moment_text
-from workflows.queries.why import Because
+from workflows.queries.why_facts import Because
 from workflows.queries.why_rows import why_run
 
 

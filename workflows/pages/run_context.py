@@ -23,7 +23,8 @@ from workflows.queries.run_page import Head, head_of, now_of, run_for_page
 from workflows.queries.timeline import Row, Timeline
 from workflows.queries.timeline_rows import Wanted, opened_from, timeline_of
 from workflows.queries.visit_page import find_visit
-from workflows.queries.why import Because, Target, needs_somebody
+from workflows.queries.why import needs_somebody
+from workflows.queries.why_facts import Because, Target
 from workflows.queries.why_rows import why_run
 
 TABS = (

@@ -10,7 +10,7 @@ from typing import Any
 from django.urls import reverse
 
 from workflows.queries.run_page import Head
-from workflows.queries.why import Because
+from workflows.queries.why_facts import Because
 from workflows.statuses import RunStatus
 
 

@@ -14,7 +14,8 @@ from workflows.conf import KNOWN_ENGINE_VERSIONS, conf
 from workflows.engine.draft import visit_path
 from workflows.models import Attempt, Event, Interrupt, Lease, Run, Scope, Slot, Visit
 from workflows.queries.waiting import place_in_line
-from workflows.queries.why import Because, LeaseFacts, LineFacts, Standing, WaitFacts, why
+from workflows.queries.why import why
+from workflows.queries.why_facts import Because, LeaseFacts, LineFacts, Standing, WaitFacts
 from workflows.statuses import InterruptStatus, RunStatus, ScopePhase, SlotKind, WaitsFor
 
 #: Waiting scopes that are told one by one.
