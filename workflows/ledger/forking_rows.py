@@ -15,6 +15,7 @@ from django.db.models import BooleanField, Exists, F, IntegerField, Model, Outer
 from workflows.ledger.past import Past, Row, moment_of, tries
 from workflows.models import Attempt, Event, Fanout, Interrupt, RowVersion, Run, Scope, ScopeVars, Visit, Vote
 from workflows.models.guard import require_ledger_transaction
+from workflows.statuses import VisitStatus
 
 _MOMENTS = frozenset({"started_at", "ended_at"})
 
@@ -91,7 +92,8 @@ def _copy_visits(fork: Run, past: Past, visits: set[str], attempts: set[str], re
     for row in rows:
         if str(row["number"]) in visits and tried[row["number"]]:
             row["attempts"] = tries(tried[row["number"]])
-        row["retries"] = retries.get(row["number"], row["retries"])
+        if row["status"] == VisitStatus.OPEN:
+            row["retries"] = retries.get(row["number"], "")
     insert_copies(Visit.objects.filter(**there).exclude(number__in=kinds).order_by("pk"), fork)
     insert_copies(Attempt.objects.filter(**there).exclude(visit__in=kinds).order_by("pk"), fork)
     Visit.objects.bulk_create(_made(Visit, fork, row) for row in rows)
