@@ -92,7 +92,8 @@ def _marks(piece: _Piece) -> list[tuple[float, float]]:
     """Round moments of a piece, as many as its width has room for: places, and seconds since the start."""
     width, length = piece.right - piece.left, piece.end - piece.start
     room = max(int(MOST_TICKS * width / 100), 1)
-    step = next((step for step in _STEPS if length / step <= room), _STEPS[-1])
+    longest = _STEPS[-1] * math.ceil(length / _STEPS[-1] / room)
+    step = next((step for step in _STEPS if length / step <= room), longest)
     first = math.ceil(piece.start / step - 1e-9)
     last = int(piece.end / step + 1e-9)
     moments = [number * step for number in range(first, last + 1)]
