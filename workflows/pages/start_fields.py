@@ -63,7 +63,7 @@ def _field(declaration: Declaration, texts: Texts, problems: Sequence[Problem]) 
 
 def _with_default(hint: str, declaration: Declaration) -> str:
     if declaration["type"] in ("integer", "number", "date", "datetime") and declaration.get("default") is not None:
-        return f"{hint} Empty: {declaration['default']}.".strip()
+        return f"{hint} Left empty: {declaration['default']}.".strip()
     return hint
 
 
@@ -75,14 +75,17 @@ def _group(declaration: Declaration, texts: Texts, problems: Sequence[Problem]) 
         for problem in problems
         if problem.path.startswith(f"{name}.")
     ]
+    is_required = not declaration.get("optional") and "default" not in declaration
     fields = [_field(member, texts, inside) for member in _members(declaration)]
+    if not is_required:  # left empty altogether it is left out, so no member of it has to be there
+        fields = [replace(one, is_required=False) for one in fields]
     told = {problem for one in fields for problem in one.problems}
     own += [replace(problem, path=name) for problem in inside if problem not in told]
     return FieldGroup(
         name=name,
         label=str(declaration.get("title") or _spelled_out(name)),
         hint=str(declaration.get("description") or ""),
-        is_required=not declaration.get("optional") and "default" not in declaration,
+        is_required=is_required,
         fields=tuple(fields),
         problems=tuple(own),
     )
@@ -132,6 +135,8 @@ def texts_of(declarations: Iterable[Declaration], values: Mapping[str, Any], *, 
 
 def _text(declaration: Declaration, value: Any) -> str:
     """The text that an untouched form would show for a default of this value."""
+    if value == []:
+        return ""
     shown = {**declaration, "default": value, "sensitive": False}
     return field_views([shown], None)[0].value
 
@@ -140,15 +145,16 @@ def _text(declaration: Declaration, value: Any) -> str:
 
 
 def typed_values(declarations: Sequence[Declaration], texts: Texts) -> Typed:
-    """What was typed, for ``check_parameters``. A list whose default was cleared is empty; an object without any
-    member is left out."""
+    """What was typed, for ``check_parameters``. An empty list field is an empty list where leaving it out would
+    mean something else; an object without any member is left out."""
     flat = [declaration for declaration in declarations if not is_nested(declaration)]
     found = typed(flat, texts)
     given = dict(found.given)
     for declaration in flat:
         name = declaration["name"]
-        is_cleared = name not in given and declaration["type"] == "array" and declaration.get("default")
-        if is_cleared and PREFIX + name in texts:
+        is_required = not declaration.get("optional") and "default" not in declaration
+        may_be_cleared = bool(declaration.get("default")) or is_required
+        if declaration["type"] == "array" and may_be_cleared and name not in given and PREFIX + name in texts:
             given[name] = []
     for declaration in declarations:
         if is_nested(declaration):

@@ -13,10 +13,12 @@ from django.shortcuts import redirect, render
 from django.urls import reverse
 
 from workflows.definitions.parameters import check_parameters
+from workflows.definitions.plan import Plan
 from workflows.errors import Problem, Refusal
 from workflows.jsonvalue import read_json
 from workflows.models import Workflow
 from workflows.operations.access import may
+from workflows.operations.readiness import refuse_unless_ready
 from workflows.operations.runs import Start, start
 from workflows.operations.versions import version_definition
 from workflows.operations.workflows import Definition
@@ -206,7 +208,7 @@ def _started(request: HttpRequest, row: Workflow, form: Form) -> HttpResponse:
             )
         )
     except Refusal as refusal:
-        if refusal.code in ("params.invalid",):
+        if refusal.code == "params.invalid":
             form.problems = refusal.problems
         else:
             form.refusal = refusal
@@ -239,10 +241,14 @@ def _priority(text: str) -> int:
 
 
 def _shown(request: HttpRequest, row: Workflow, form: Form, *, status: int = 200) -> HttpResponse:
+    told = _preview(request, row, form)
+    if form.refusal is not None and not form.problems:
+        form.problems = told["preview_problems"]
     fields = start_fields(form.params, form.texts, form.problems)
     has_own_place = form.mode == "form"
     context = {
-        **_preview(request, row, form),
+        **told,
+        "unready": form.refusal is None and not_ready(form.definition.plan),
         "workflow": row,
         "plan": form.definition.plan,
         "form": form,
@@ -254,6 +260,15 @@ def _shown(request: HttpRequest, row: Workflow, form: Form, *, status: int = 200
         "json_rows": min(max(form.json.count("\n") + 2, 8), 30),
     }
     return render(request, "workflows/start.html", context, status=status)
+
+
+def not_ready(plan: Plan) -> Refusal | None:
+    """Why a plan could not run on this server now: a kind, a function, a secret by name."""
+    try:
+        refuse_unless_ready(plan)
+    except Refusal as refusal:
+        return refusal
+    return None
 
 
 def _preview(request: HttpRequest, row: Workflow, form: Form) -> dict[str, Any]:
