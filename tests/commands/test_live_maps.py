@@ -180,3 +180,15 @@ steps:
         "  v2   each                     ok (199 of 200 done, 1 failed) TIME",
         f"run {run} succeeded after TIME",
     ]
+
+
+@pytest.mark.django_db(transaction=True)
+def test_lines_of_child_runs_stand_further_to_the_right_the_deeper_they_are(tmp_path: Path) -> None:
+    call = "steps: [{{ id: {id}, kind: workflow, ref: {ref} }}]"
+    leaf = "steps: [{ id: work, kind: shell, run: 'true' }]"
+    for name, text in (("leaf", leaf), ("middle", call.format(id="inner", ref="leaf"))):
+        assert manage("workflows", "publish", workflow_file(tmp_path, text, name=name)).code == 0
+    answer = manage("run_workflow", workflow_file(tmp_path, call.format(id="outer", ref="middle"), name="top"))
+    assert answer.code == 0
+    told = re.findall(r"^( +)(?:run \d+ (\w+): )?v1 +(\w+) +ok", answer.out, re.MULTILINE)
+    assert told == [(" " * 6, "leaf", "work"), (" " * 4, "middle", "inner"), (" " * 2, "", "outer")]

@@ -56,6 +56,11 @@ def run_name(run_id: int) -> str:
     return name
 
 
+def depth_of_run(run_id: int) -> int:
+    """How many runs a run is below: 0 for one that is no child run. Raises ``run.not_found``."""
+    return int(find_run(run_id).depth)
+
+
 def shape_of_run(run_id: int) -> Shape:
     """Raises ``run.not_found``, ``plan.corrupt``."""
     find_run(run_id)
