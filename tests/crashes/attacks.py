@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import signal
 import uuid
 from collections import Counter
@@ -181,6 +182,10 @@ def _unexpected(reference: Reference) -> Iterator[str]:
     expected = reference.scenario.expected.get("status")
     if expected is not None and reference.end["status"] != expected:
         yield f"{reference.scenario.name}: undisturbed: status {reference.end['status']} instead of {expected}"
+    if "output" in reference.scenario.expected:
+        found, wanted = json.loads(reference.end["output"] or "null"), reference.scenario.expected["output"]
+        if found != json.loads(json.dumps(wanted, default=str)):
+            yield f"{reference.scenario.name}: undisturbed: output {found} instead of {wanted}"
 
 
 # ---- comparing -------------------------------------------------------------------------------------------------------

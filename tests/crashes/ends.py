@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -13,6 +14,9 @@ from workflows.engine.draft import visit_path
 from workflows.ledger.inspection import inspect_run
 from workflows.models import Attempt, Payload, Run, Scope, ScopeVars, Visit
 from workflows.statuses import Access, AttemptStatus, ScopePhase, VisitStatus, WaitsFor
+
+#: What a message says about a child run; the number is another one each time.
+_RUN_NUMBER = re.compile(r"\brun \d+")
 
 
 def end_of(run_id: int) -> dict[str, Any]:
@@ -31,7 +35,7 @@ def end_of(run_id: int) -> dict[str, Any]:
                 "status": visit.status,
                 "outcome": visit.outcome,
                 "output": texts.get(visit.output_digest or ""),
-                "error": visit.error,
+                "error": _RUN_NUMBER.sub("run N", visit.error),
                 "exit_code": visit.exit_code,
                 "attempts": visit.attempts,
             }
