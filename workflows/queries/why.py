@@ -37,7 +37,7 @@ def _of_the_run(standing: Standing) -> Iterator[Because]:
         yield _unknown_engine(standing)
     elif standing.line is None:
         yield from _driver(standing)
-    if standing.crashes:
+    if standing.crashes > 1 and standing.status in (RunStatus.QUEUED, RunStatus.RUNNING):
         yield _crashes(standing)
 
 
