@@ -53,6 +53,29 @@ def holder(folder: Path, when_full: str = "queue") -> tuple[str, int]:
     return file, Run.objects.latest("pk").pk
 
 
+STEPPING_KID = """
+steps:
+  - { id: one, kind: shell, run: echo 1 }
+  - { id: two, kind: shell, run: echo 2 }
+"""
+CALLS_ONE = "steps: [{ id: call, kind: workflow, ref: kid }, { id: last, kind: shell, run: echo 3 }]\n"
+
+
+def test_max_steps_counts_the_visits_of_child_runs_too(tmp_path: Path) -> None:
+    assert manage("workflows", "publish", workflow_file(tmp_path, STEPPING_KID, name="kid")).code == 0
+    file = workflow_file(tmp_path, CALLS_ONE, name="parent")
+    codes, made = [], []
+    answer = manage("run_workflow", file, "--max-steps", "1")
+    parent = Run.objects.get(workflow__name="parent").pk
+    while answer.code == 6 and len(codes) < 9:
+        codes.append(answer.code)
+        made.append(sum(Run.objects.values_list("visits", flat=True)))
+        answer = manage("run_workflow", str(parent), "--max-steps", "1")
+    assert (made, answer.code) == ([1, 2, 3], 0)
+    assert sum(Run.objects.values_list("visits", flat=True)) == 4
+    assert_sound()
+
+
 def test_child_runs_are_driven_with_their_parent_and_their_questions_are_printed(tmp_path: Path, kid: None) -> None:
     answer = manage("run_workflow", workflow_file(tmp_path, PARENT, name="parent"))
     parent = Run.objects.get(workflow__name="parent").pk

@@ -32,7 +32,7 @@ def test_a_failed_run_goes_on_behind_the_step_that_failed(tmp_path: Path) -> Non
     assert manage("run_workflow", workflow_file(tmp_path, BROKEN), "--quiet").code == 1
     run = Run.objects.get().pk
     skipped = manage("runs", "skip", str(run), "--reason", "it is done by hand")
-    assert skipped.lines == [f"run {run}: v1 counts as skipped; `python manage.py run_workflow {run}` goes on with it."]
+    assert skipped.lines == [f"run {run}: v1 counts as skipped; `python manage.py run_workflow {run}` goes on with it"]
     ended = manage("run_workflow", str(run), "--json")
     assert (ended.code, ended.json["output"]) == (0, {"broken": "skipped", "after": "after"})
     assert_sound()

@@ -265,6 +265,29 @@ def test_values_given_as_text_are_converted_and_then_checked():
     assert [problem.code for problem in big.problems] == ["E606"]
 
 
+@pytest.mark.parametrize(
+    "written", ["9007199254740993.0", "-9007199254740993.0", "9007199254740993.5", "90071992547409930e-1"]
+)
+def test_a_large_number_is_not_changed_in_silence(written: str) -> None:
+    """PUB.2, DB.4"""
+    declared = fields_of(x={"type": "number"})
+    from_json, _ = read_json(written)
+    for given, from_text in ((written, {"x"}), (from_json, set())):
+        found = check_parameters(declared, {"x": given}, from_text=from_text)
+        assert [(problem.code, problem.message) for problem in found.problems] == [
+            ("E606", f'"x" is {written}; whole numbers beyond ±9007199254740991 lose digits.')
+        ]
+
+
+@pytest.mark.parametrize(
+    ("written", "value"),
+    [("1e20", 1e20), ("1e23", 1e23), ("1.5e300", 1.5e300), ("0.1234567890123456789", 0.12345678901234568)],
+)
+def test_a_number_that_a_double_shows_as_it_was_written_is_taken(written: str, value: float) -> None:
+    """DB.4"""
+    assert check_parameters(fields_of(x={"type": "number"}), {"x": written}, from_text={"x"}).values == {"x": value}
+
+
 # ---- messy files -----------------------------------------------------------------------------------------------------
 
 EXPECTED = {

@@ -20,7 +20,7 @@ from workflows.definitions.field_limits import (
 )
 from workflows.definitions.suggestions import did_you_mean
 from workflows.errors import Problem
-from workflows.jsonvalue import item_path, member_path, read_json
+from workflows.jsonvalue import item_path, member_path, number_from, read_json
 
 TYPES = ("string", "integer", "number", "boolean", "array", "object", "date", "datetime")
 
@@ -69,10 +69,7 @@ def converted(declaration: Declaration, text: str) -> tuple[Any, list[Problem]]:
 def _number(stripped: str, text: str) -> Any:
     if _INTEGER.fullmatch(stripped):
         return int(stripped)
-    if _NUMBER.fullmatch(stripped):
-        number = float(stripped)
-        return int(number) if number.is_integer() and abs(number) < 2**53 else number
-    return text
+    return number_from(stripped) if _NUMBER.fullmatch(stripped) else text
 
 
 def _at_field(problem: Problem, name: str) -> Problem:

@@ -10,7 +10,7 @@ from workflows.jsonvalue.canonical import NotStorable, Stored, canonical, decode
 from workflows.jsonvalue.doors import check_storable
 from workflows.jsonvalue.faults import MAX_LEVELS, MAX_SAFE_INTEGER
 from workflows.jsonvalue.paths import item_path, member_path
-from workflows.jsonvalue.reader import read_json
+from workflows.jsonvalue.reader import number_from, read_json
 from workflows.jsonvalue.repairs import clean_text, repair
 
 __all__ = [
@@ -25,6 +25,7 @@ __all__ = [
     "digest",
     "item_path",
     "member_path",
+    "number_from",
     "read_json",
     "repair",
     "store",

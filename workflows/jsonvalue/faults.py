@@ -6,6 +6,7 @@ import math
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from decimal import Decimal
 from typing import Any
 
 from workflows.jsonvalue.paths import item_path, member_path
@@ -14,6 +15,9 @@ from workflows.jsonvalue.paths import item_path, member_path
 MAX_LEVELS = 64
 #: The largest whole number that every JSON reader keeps exactly: 2^53 - 1.
 MAX_SAFE_INTEGER = 9_007_199_254_740_991
+
+#: No double is as large: what is smaller could be read, but not digit by digit.
+_BEYOND_DOUBLES = Decimal(2) ** 1024
 
 BROKEN_CHARACTER = re.compile("[\0\ud800-\udfff]")
 
@@ -142,7 +146,7 @@ def _digits(digits: str, path: str) -> Fault:
 
 def _double(number: float, path: str) -> Fault:
     if isinstance(number, UnreadNumber):
-        if number.written.lstrip("-").isdigit():
+        if number.written.lstrip("-").isdigit() or abs(Decimal(number.written)) < _BEYOND_DOUBLES:
             return _digits(number.written, path)
         shown = number.written if len(number.written) <= 100 else f"{number.written[:50]}…{number.written[-10:]}"
     elif math.isnan(number):

@@ -7,6 +7,7 @@ can follow is the text read again, slowly, by a scanner that knows lines and col
 from __future__ import annotations
 
 import json
+from decimal import Decimal
 from typing import Any
 
 from workflows.errors import Problem
@@ -32,10 +33,16 @@ def number_from(written: str) -> int | float:
     """The number a JSON text holds; :class:`UnreadNumber` when no int or double can be made of it."""
     if any(mark in written for mark in ".eE"):
         number = float(written)
-        if number in (float("inf"), float("-inf")):
+        if number in (float("inf"), float("-inf")) or loses_digits(written, number):
             return UnreadNumber(written)
         return int(number) if number.is_integer() and abs(number) < 2**53 else number
     return int(written) if len(written) <= _MAX_DIGITS else UnreadNumber(written)
+
+
+def loses_digits(written: str, number: float) -> bool:
+    """Whether a double beyond ±(2^53 - 1) is shown with other digits than were written; below, fractions are rounded as
+    everywhere."""
+    return abs(number) >= 2**53 and Decimal(repr(number)) != Decimal(written)
 
 
 def _mapping_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

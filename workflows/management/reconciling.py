@@ -7,22 +7,20 @@ from typing import Any
 
 from workflows.errors import FAILURES, Refusal
 from workflows.jsonvalue import read_json
-from workflows.management.actions import RunAction, add_person, print_done, visit_word
-from workflows.management.base import Command, read_text
-from workflows.management.targets import run_id
-from workflows.operations.people import shell_actor
-from workflows.operations.reconciling import Told, reconcile
+from workflows.management.actions import visit_word
+from workflows.management.base import read_text
+from workflows.management.controls import goes_on, refuse_visit_of_several
+from workflows.management.several import Change, Options, action_of
+from workflows.operations.people import Actor
+from workflows.operations.reconciling import Told, check_reconciliation, reconcile
 
 
 def _add_words(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("run", metavar="RUN", help="number of a run")
-    add_person(parser)
-    parser.add_argument("--reason", default="", help="why; kept with the decision")
     parser.add_argument(
         "decision", choices=["happened", "did_not", "stop"], help="what became of the interrupted attempt"
     )
     parser.add_argument(
-        "--visit", type=visit_word, metavar="V", help="which step, as v3; may be left out when only one waits"
+        "--visit", type=visit_word, metavar="V", help="which step of one run, as v3; default: the only one that waits"
     )
     happened = parser.add_argument_group("what happened")
     happened.add_argument("--outcome", help="the outcome; default: the step's main one")
@@ -35,11 +33,19 @@ def _add_words(parser: argparse.ArgumentParser) -> None:
     happened.add_argument("--exit-code", type=int, metavar="N", help="the exit code of the process")
 
 
-def _perform(command: Command, options: dict[str, Any]) -> int:
-    number = run_id(options["run"])
-    visit = reconcile(number, _told(options), actor=shell_actor(options["person"]), visit=options["visit"])
-    document = {"run": number, "visit": visit, "decision": options["decision"]}
-    return print_done(command, options, document, f"v{visit} is reconciled")
+def _prepare(options: Options) -> None:
+    options["told"] = _told(options)
+
+
+def _reconcile(number: int, actor: Actor, options: Options) -> str:
+    visit = reconcile(number, options["told"], actor=actor, visit=options["visit"])
+    return f"v{visit} is reconciled{goes_on(number)}"
+
+
+def _foresee(number: int, options: Options) -> str:
+    visit = check_reconciliation(number, options["told"], visit=options["visit"])
+    words = {"happened": "would have happened", "did_not": "would be tried once more", "stop": "would fail"}
+    return f"v{visit} {words[options['decision']]}"
 
 
 def _told(options: dict[str, Any]) -> Told:
@@ -69,6 +75,14 @@ def _output(as_json: str | None, text: str | None) -> Any:
     return value
 
 
-RECONCILE = RunAction(
-    name="reconcile", help="say what became of a step whose worker died", add_words=_add_words, perform=_perform
+RECONCILE = action_of(
+    Change(
+        name="reconcile",
+        help="say what became of a step whose worker died",
+        act=_reconcile,
+        foresee=_foresee,
+        prepare=_prepare,
+        check=refuse_visit_of_several,
+        add_words=_add_words,
+    )
 )

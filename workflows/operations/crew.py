@@ -14,7 +14,7 @@ from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
 
-from django.db.models import Q, QuerySet
+from django.db.models import Q, QuerySet, Sum
 
 from workflows.clock import DatabaseNow, database_now_ms, moment
 from workflows.engine import consequences
@@ -46,16 +46,17 @@ _MOVED_BY_OTHERS = BLOCKING_CAUSES | {WaitsFor.CHILD, WaitsFor.PEOPLE}
 def drive_tree(
     worker: Worker, run_id: int, *, max_visits: int | None = None, on_idle: Callable[[], None] = lambda: None
 ) -> Standing:
-    """Take a run and its child runs as far as they go. ``max_visits`` counts the visits of a run without children;
-    ``on_idle`` is called now and then while runs with child runs wait.
+    """Take a run and its child runs as far as they go. ``max_visits``: stop after so many visits of all of them, which
+    are then driven one after the other; ``on_idle`` is called now and then while runs with child runs wait.
 
     Raises what ``Worker.drive`` raises.
     """
     if not has_children(run_id):
         return worker.drive(run_id, max_visits=max_visits)
     refuse_when_held(run_id)
-    crew = Crew(worker, drivers=TREE_DRIVERS, root_id=run_id, on_idle=on_idle)
-    crew.work(until=lambda: bool(crew.given_up) or patiently(lambda: is_stuck(run_id)))
+    drivers = TREE_DRIVERS if max_visits is None else 1
+    crew = Crew(worker, drivers=drivers, root_id=run_id, on_idle=on_idle, max_visits=max_visits)
+    crew.work(until=lambda: bool(crew.given_up) or crew.visits_left() == 0 or patiently(lambda: is_stuck(run_id)))
     for error in crew.given_up.values():
         raise error
     return standing_of(run_id)
@@ -99,8 +100,14 @@ def tree_of(root_id: int) -> Q:
     return Q(pk__in=[root_id, *live_below(root_id)]) if is_child else Q(pk=root_id) | Q(root_run_id=root_id)
 
 
+def visits_of_tree(root_id: int) -> int:
+    """Visits that a run and its child runs have made."""
+    return int(Run.objects.filter(tree_of(root_id)).aggregate(made=Sum("visits"))["made"] or 0)
+
+
 class Crew:
-    """Up to ``drivers`` runs at once. ``root_id`` None: all runs of the database."""
+    """Up to ``drivers`` runs at once. ``root_id`` None: all runs of the database. ``max_visits`` bounds the visits of a
+    tree, with one driver: several would not know of each other's."""
 
     def __init__(
         self,
@@ -109,6 +116,7 @@ class Crew:
         drivers: int,
         root_id: int | None = None,
         on_idle: Callable[[], None] = lambda: None,
+        max_visits: int | None = None,
     ) -> None:
         self.worker = worker
         self.on_idle = on_idle
@@ -121,6 +129,14 @@ class Crew:
         self._swept = 0.0
         self.idle_s = LEAST_IDLE_S
         self._news = threading.Event()
+        self._last_visit = None if max_visits is None or root_id is None else visits_of_tree(root_id) + max_visits
+
+    def visits_left(self) -> int | None:
+        """How many visits the tree may still make here; None: any number."""
+        if self._last_visit is None or self.root_id is None:
+            return None
+        root_id = self.root_id
+        return max(0, self._last_visit - patiently(lambda: visits_of_tree(root_id)))
 
     def work(self, until: Callable[[], bool]) -> None:
         """Pick and drive runs until ``until`` says so while none is at work here, or the worker shall stop; then wait
@@ -146,7 +162,7 @@ class Crew:
         """Start driving runnable runs while there are free drivers; how many were started."""
         self._driven = {run: future for run, future in self._driven.items() if not future.done()}
         free = self.drivers - len(self._driven)
-        if free <= 0:
+        if free <= 0 or self.visits_left() == 0:
             return 0
         known = len(self._driven) + len(self.given_up)
         runs = patiently(lambda: list(self.candidates()[: free + known]))
@@ -180,7 +196,7 @@ class Crew:
     def _drive(self, run_id: int) -> None:
         with database_thread():
             try:
-                self.worker.drive_stretch(run_id)
+                self.worker.drive_stretch(run_id, max_visits=self.visits_left())
                 self.failures.pop(run_id, None)
             except Refusal as refusal:
                 if refusal.code == "store.contended":

@@ -160,9 +160,9 @@ class Worker:
             return failures + 1
         return 0
 
-    def drive_stretch(self, run_id: int) -> None:
+    def drive_stretch(self, run_id: int, *, max_visits: int | None = None) -> None:
         """Drive a run until it ends, parks or is handed back. Raises what the driver raises."""
-        self._driver(None).drive(run_id)
+        self._driver(max_visits).drive(run_id)
 
     def end_cancelled_holders(self, run_id: int) -> int:
         """Bring to their end the runs that hold the slots this one waits for, are cancelled, and are driven by nobody:

@@ -49,48 +49,29 @@ def reconcile(run_id: int, told: Told, *, actor: Actor, visit: int | None = None
     ``run.terminal``, ``attempt.not_interrupted``, ``attempt.invalid_result``, ``input.invalid``.
     """
     require(actor, "reconcile_run", run=run_id)
-    told = replace(told, reason=checked_reason(told.reason, needed_for="What is said about an interrupted step"))
+    number, reconciliation = _checked(run_id, told, actor, visit)
+    record(run_id=run_id, visit=number, reconciliation=reconciliation, now=timezone.now())
+    return number
+
+
+def check_reconciliation(run_id: int, told: Told, *, visit: int | None = None) -> int:
+    """The visit that ``reconcile`` would decide. Nothing is written; what it would refuse is refused."""
+    return _checked(run_id, told, Actor(name="", recorded=""), visit)[0]
+
+
+def _checked(run_id: int, told: Told, actor: Actor, visit: int | None) -> tuple[int, Reconciliation]:
+    if not told.reason.strip():
+        raise Refusal("input.invalid", reason="A reason is needed: it is kept with the decision.")
+    told = replace(told, reason=checked_reason(told.reason))
     run = Run.objects.select_related("plan").filter(pk=run_id).first()
     if run is None:
         raise Refusal("run.not_found", run=run_id)
     if run.is_final:
         raise Refusal("run.terminal", run=run_id, status=run.status)
     number = _visit_to_decide(run_id, visit)
-    reconciliation = Reconciliation(decision=told.decision, actor=actor.recorded, reason=told.reason)
     if told.decision == "happened":
-        reconciliation = _result(run, number, told, actor)
-    record(run_id=run_id, visit=number, reconciliation=reconciliation, now=timezone.now())
-    return number
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Tellable:
-    """What may be said of a step: its ``outcomes``, the ``main`` one first, the ``errors`` it may have failed with, and
-    what its output is (``text``, ``lines``, ``none`` or ``json``)."""
-
-    outcomes: tuple[str, ...]
-    main: str
-    errors: tuple[str, ...]
-    output: str
-    has_exit_code: bool
-
-
-def tellable(run_id: int, visit: int) -> Tellable:
-    """For the form of a page. Raises ``run.not_found``, ``attempt.not_interrupted``, ``plan.corrupt``."""
-    run = Run.objects.select_related("plan").filter(pk=run_id).first()
-    if run is None:
-        raise Refusal("run.not_found", run=run_id)
-    number = _visit_to_decide(run_id, visit)
-    step = compiled(run.plan.hash, run.plan.document).steps[Visit.objects.get(run=run, number=number).step]
-    main = step.main_outcome or "ok"
-    parse = step.options.get("parse") or "text"
-    return Tellable(
-        outcomes=tuple(dict.fromkeys((main, *_possible_outcomes(step, json.loads(run.frozen))))),
-        main=main,
-        errors=tuple(code for code, rule in FAILURES.items() if rule.retryable),
-        output=parse if step.kind == "shell" and parse in _SHELL_OUTPUT else "json",
-        has_exit_code=step.kind == "shell",
-    )
+        return number, _result(run, number, told, actor)
+    return number, Reconciliation(decision=told.decision, actor=actor.recorded, reason=told.reason)
 
 
 def _visit_to_decide(run_id: int, visit: int | None) -> int:

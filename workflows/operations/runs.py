@@ -240,6 +240,14 @@ def ends_without_steps(run_id: int) -> bool:
         return False
 
 
+def status_of(run_id: int) -> str:
+    """The status of a run and nothing else of it (CTL.6). Raises ``run.not_found``."""
+    found: str | None = Run.objects.filter(pk=run_id).values_list("status", flat=True).first()
+    if found is None:
+        raise Refusal("run.not_found", run=run_id)
+    return found
+
+
 def is_driven(run_id: int) -> bool:
     """Whether a worker holds the run at this moment."""
     return Lease.objects.is_live(run_id)
@@ -291,18 +299,29 @@ def skip(run_id: int, *, actor: Actor, reason: str, visit: int | None = None) ->
     require(actor, "reopen_run", run=run_id, action="run.skip")
     told = checked_reason(reason, needed_for="Skipping a step")
     run = _run(run_id)
+    number = step_to_skip(run, visit)
     if run.status == RunStatus.FAILED:
-        number = _reopen(run, actor, told, action="run.skip", skip=True)
-        assert number is not None
+        _reopen(run, actor, told, action="run.skip", skip=True)
         return number
+    _send(run_id, ControlKind.SKIP, actor, {"visit": number, "reason": told}, action="run.skip")
+    return number
+
+
+def step_to_skip(run: Run, visit: int | None) -> int:
+    """The visit that a skip is about: the one that failed the run, or the one that waits; ``visit`` says which if
+    there are several. Raises ``run.nothing_to_skip``."""
+    if run.status == RunStatus.FAILED:
+        failed = reopening.visit_to_skip(run)
+        if failed is None or visit not in (None, failed):
+            raise Refusal("run.nothing_to_skip", run=run.pk)
+        return failed
     waiting = Scope.objects.filter(run=run, phase=ScopePhase.WAITING, visit__isnull=False)
     waiting = waiting.exclude(waits_for=WaitsFor.JOIN)
     visits = list(waiting.values_list("visit", flat=True)[:2])
     if visit is None and len(visits) == 1:
         visit = visits[0]
-    if visit is None or not waiting.filter(visit=visit).exists():
-        raise Refusal("run.nothing_to_skip", run=run_id)
-    _send(run_id, ControlKind.SKIP, actor, {"visit": visit, "reason": told}, action="run.skip")
+    if run.is_final or visit is None or not waiting.filter(visit=visit).exists():
+        raise Refusal("run.nothing_to_skip", run=run.pk)
     return visit
 
 

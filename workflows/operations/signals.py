@@ -21,6 +21,7 @@ from workflows.ledger.controlling import Accepted, send
 from workflows.models import Run
 from workflows.operations.access import require
 from workflows.operations.people import Actor
+from workflows.operations.reasons import checked_reason
 from workflows.statuses import ControlKind
 
 #: Characters of one text that steers.
@@ -59,13 +60,29 @@ def signal(run_id: int, name: str, payload: Any, *, actor: Actor, request_id: st
     ).new
 
 
-def steer(run_id: int, text: str, *, actor: Actor, request_id: str | None = None) -> Accepted:
-    """Tell the next try of a step that takes it what to do; the text stays pending until then (CTL.5).
+def steer(run_id: int, text: str, *, actor: Actor, reason: str = "", request_id: str | None = None) -> Accepted:
+    """Tell the next try of a step that takes it what to do; the text stays pending until then (CTL.5). A reason is for
+    the audit, not for the step.
 
     The same request id again is the same text. Raises ``run.not_found``, ``access.denied``, ``input.invalid``,
     ``run.terminal``, ``control.conflict``, ``control.too_many``, ``control.too_large``.
     """
     require(actor, "hold_run", run=run_id, action="run.steer")
+    check_steering(text)
+    told = checked_reason(reason)
+    return send(
+        run_id=run_id,
+        kind=ControlKind.STEER,
+        payload={"text": text, "reason": told} if told else {"text": text},
+        request_id=_request_id(request_id),
+        sender=actor.recorded,
+        now=timezone.now(),
+        action="run.steer",
+    )
+
+
+def check_steering(text: str) -> None:
+    """Raises ``input.invalid`` for a text that says nothing, is too long, or cannot be stored."""
     problems = check_storable(text, "text")
     if problems:
         raise Refusal("input.invalid", reason=problems[0].message, problems=tuple(problems))
@@ -73,15 +90,6 @@ def steer(run_id: int, text: str, *, actor: Actor, request_id: str | None = None
         raise Refusal("input.invalid", reason="The text is empty.")
     if len(text) > MOST_STEERING:
         raise Refusal("input.invalid", reason=f"The text has {len(text)} characters; the limit is {MOST_STEERING}.")
-    return send(
-        run_id=run_id,
-        kind=ControlKind.STEER,
-        payload={"text": text},
-        request_id=_request_id(request_id),
-        sender=actor.recorded,
-        now=timezone.now(),
-        action="run.steer",
-    )
 
 
 def _request_id(given: str | None) -> str:
