@@ -113,7 +113,7 @@ def _live(call: Call, write: int, telling: int) -> None:
 
 if __name__ == "__main__":
     django.setup()
-    from tests.attacks.verbs import ATTACKS
+    from tests.attacks.everything import ATTACKS
 
     sampling = "--sample" in sys.argv
     names = [word for word in sys.argv[1:] if not word.startswith("--")] or list(ATTACKS)

@@ -10,8 +10,8 @@ from collections.abc import Callable
 import pytest
 from django.db import connection
 
+from tests.attacks.everything import ATTACKED, ATTACKS, ledger_verbs
 from tests.attacks.snapshots import snapshot
-from tests.attacks.verbs import ATTACKED, ATTACKS, ledger_verbs
 from tests.processes import Processes
 from tests.support.rows import assert_sound
 from tests.support.tap import Injected, counted, failing_at, tap
@@ -113,7 +113,7 @@ def end_this_session() -> None:
     session = connection.connection.pgconn.backend_pid
     words = {name: value for name, value in connection.get_connection_params().items() if name in _PLACE}
     with psycopg.connect(**words, autocommit=True) as other:
-        other.execute("SELECT pg_terminate_backend(%s, 5000)", [session])
+        other.execute("SELECT pg_terminate_backend(%s)", [session])
 
 
 _PLACE = frozenset({"dbname", "host", "port", "user", "password"})

@@ -9,6 +9,7 @@ import pytest
 
 from tests.processes import run_in_threads
 from tests.races.observing import TIMEOUT_S
+from tests.races.rounds import ROUNDS
 from tests.support.driving import driver_with
 from tests.support.hand import ENGINE_VERSIONS, TTL_MS, Hand, expire
 from tests.support.kinds import Scripted, kinds_with, ok
@@ -23,7 +24,7 @@ from workflows.models import Attempt, Run
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
-ROUNDS = 50
+
 TEXT = workflow("""
   - { id: one, kind: shell, run: make }
   - { id: two, kind: shell, run: make }

@@ -1,0 +1,6 @@
+"""Every world there is: importing them registers them."""
+
+from tests.attacks import batches, operators, people
+from tests.attacks.verbs import ATTACKED, ATTACKS, ledger_verbs
+
+__all__ = ["ATTACKED", "ATTACKS", "batches", "ledger_verbs", "operators", "people"]
