@@ -16,7 +16,7 @@ from workflows.ledger import (
     inspection_versions,
     inspection_waiting,
 )
-from workflows.ledger.inspection_rows import RunRows, pass_on_store_failures
+from workflows.ledger.inspection_rows import DAMAGE, RunRows, pass_on_store_failures
 from workflows.ledger.inspection_values import Verified
 
 __all__ = ["Verified", "inspect_run"]
@@ -54,6 +54,6 @@ def inspect_run(run_id: int, *, verified: Verified | None = None) -> list[str]:
 def _guarded(name: str, part: Callable[[RunRows], Iterator[str]], rows: RunRows) -> Iterator[str]:
     try:
         yield from part(rows)
-    except Exception as error:
+    except DAMAGE as error:
         pass_on_store_failures(error)
         yield f"{name} cannot be checked: {type(error).__name__}: {error}"[:500]

@@ -40,6 +40,8 @@ JSON_COLUMNS: dict[type[Model], tuple[str, ...]] = {
     Interrupt: ("form", "choices", "audience", "not_by", "answer"),
     Vote: ("answer",),
 }
+#: What reading a damaged row, or comparing it with others, may raise. Everything else is no matter of rows.
+DAMAGE = (ValueError, TypeError, LookupError, AttributeError, ArithmeticError, RecursionError, django.db.Error)
 #: Events and versions are read in a stream, a few at a time.
 STREAMED_AT_ONCE = 500
 
@@ -87,7 +89,7 @@ class RunRows:
     def _read(self, rows: QuerySet[Any]) -> list[Any]:
         try:
             found = list(rows)
-        except Exception as error:
+        except DAMAGE as error:
             pass_on_store_failures(error)
             found = list(self._one_by_one(rows))
         return [row for row in found if self._is_readable(row)]
@@ -96,7 +98,7 @@ class RunRows:
         for key in list(rows.order_by().values_list("pk", flat=True)):
             try:
                 yield rows.model._default_manager.get(pk=key)
-            except Exception as error:
+            except DAMAGE as error:
                 pass_on_store_failures(error)
                 self.unreadable.append(f"{_table(rows.model)} row {key} cannot be read: {_broken_column(rows, key)}")
 
@@ -113,7 +115,7 @@ class RunRows:
             yield row
 
 
-def pass_on_store_failures(error: Exception) -> None:
+def pass_on_store_failures(error: BaseException) -> None:
     """Raise an error that is about the database and not about what stands in it."""
     if isinstance(error, django.db.Error) and classify(error).kind is not StoreFailureKind.OTHER:
         raise error
@@ -128,7 +130,7 @@ def _broken_column(rows: QuerySet[Any], key: Any) -> str:
     for field in rows.model._meta.concrete_fields:
         try:
             list(rows.model._default_manager.filter(pk=key).values_list(field.attname, flat=True))
-        except Exception as error:
+        except DAMAGE as error:
             pass_on_store_failures(error)
             return f"{field.attname} is not what belongs there"
     return "it changed"

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from django.db.models import Exists, F, Model, OuterRef, Q
 
-from workflows.ledger.inspection_rows import pass_on_store_failures
+from workflows.ledger.inspection_rows import DAMAGE, pass_on_store_failures
 from workflows.ledger.inspection_values import plan_problems
 from workflows.models import (
     Attempt,
@@ -72,6 +72,6 @@ def _workflows() -> Iterator[str]:
 def _guarded(problems: Iterator[str], what: str) -> Iterator[str]:
     try:
         yield from problems
-    except Exception as error:
+    except DAMAGE as error:
         pass_on_store_failures(error)
         yield f"{what} cannot be checked: {type(error).__name__}: {error}"[:500]

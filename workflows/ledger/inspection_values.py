@@ -10,7 +10,7 @@ from typing import Any
 from django.db.models.functions import Length
 
 from workflows.jsonvalue import canonical, decode, digest
-from workflows.ledger.inspection_rows import RunRows, pass_on_store_failures
+from workflows.ledger.inspection_rows import DAMAGE, RunRows, pass_on_store_failures
 from workflows.models import Payload, Plan, Run, Visit
 from workflows.statuses import ScopeKind, VisitStatus
 
@@ -93,7 +93,7 @@ def _payloads(names: list[str], present: set[str], verified: Verified) -> Iterat
 def _texts(names: list[str], verified: Verified) -> Iterator[str]:
     try:
         found = list(Payload.objects.filter(digest__in=names).order_by("digest"))
-    except Exception as error:
+    except DAMAGE as error:
         pass_on_store_failures(error)
         yield f"one of the payloads {', '.join(name[:12] for name in names[:8])} cannot be read"
         return
@@ -134,7 +134,7 @@ def _value(name: str | None) -> Any:
     """The value of a payload; None for one that cannot be read, which is told elsewhere."""
     try:
         return decode(Payload.objects.values_list("text", flat=True).get(digest=name))
-    except Exception as error:
+    except DAMAGE as error:
         pass_on_store_failures(error)
         return None
 
