@@ -34,7 +34,7 @@ PARTS = {
     "limit": "Limit",
     "checks": "Check",
 }
-COMMANDS = ("run_workflow", "run_worker", "workflows", "runs")
+COMMANDS = ("run_workflow", "run_worker", "workflows", "runs", "check_ledger", "prune_runs")
 
 
 def table(heads: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
@@ -231,9 +231,9 @@ def _spelled(entry: argparse.Action) -> str:
     if entry.choices is not None:
         metavar = "|".join(str(choice) for choice in entry.choices)
     if not entry.option_strings:
-        repeated = "…" if entry.nargs == "+" else ""
+        repeated = "…" if entry.nargs in ("+", "*") else ""
         word = f"{metavar or entry.dest}{repeated}"
-        return f"`[{word}]`" if entry.nargs == "?" else f"`{word}`"
+        return f"`[{word}]`" if entry.nargs in ("?", "*") else f"`{word}`"
     value = "" if entry.nargs == 0 else f" {metavar or entry.dest.upper()}"
     return ", ".join(f"`{option}{value}`" for option in entry.option_strings)
 
