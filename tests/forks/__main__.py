@@ -23,7 +23,8 @@ def main(words: list[str] | None = None) -> int:
     failed = []
     for store in wanted.store or STORES:
         print(f"== {store}", flush=True)
-        command = [sys.executable, "-m", "pytest", "-q", f"--store={store}", str(here / "test_everywhere.py"), *further]
+        command = [sys.executable, "-m", "pytest", "-q", f"--store={store}", "-o", "faulthandler_timeout=3600"]
+        command += [str(here / "test_everywhere.py"), *further]
         if subprocess.run(command, cwd=here.parent.parent, env=environment, check=False).returncode:
             failed.append(store)
     print(f"Failed on {' and '.join(failed)}." if failed else "Every fork ended like its origin.")

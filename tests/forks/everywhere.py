@@ -18,17 +18,25 @@ from workflows.operations.people import Actor
 from workflows.statuses import Access, AttemptStatus, VisitStatus
 
 
-def fork_everywhere(origin: int) -> int:
-    """Fork a run that has ended at every visit that it made; how many forks there were."""
+def fork_everywhere(origin: int, *, most: int | None = None) -> int:
+    """Fork a run that has ended at every visit that it made, or at ``most`` of them, from the first to the last; how
+    many forks there were."""
     family = [origin, *_below(origin)]
     before = {run: digest_of(run) for run in family}
     end, made = comparable(origin), 0
-    for visit in Visit.objects.filter(run_id=origin).order_by("number"):
+    for visit in spread(list(Visit.objects.filter(run_id=origin).order_by("number")), most):
         for run_id in forks_before(origin, visit.number):
             check(run_id, origin, visit, end)
             made += 1
     assert {run: digest_of(run) for run in family} == before
     return made
+
+
+def spread(visits: list[Visit], most: int | None) -> list[Visit]:
+    """So many of them at even distances, the first and the last among them."""
+    if most is None or len(visits) <= most:
+        return visits
+    return [visits[round(place * (len(visits) - 1) / (most - 1))] for place in range(most)]
 
 
 def _below(run_id: int) -> list[int]:
