@@ -1,0 +1,16 @@
+"""The admin: every table of the ledger to look at, people and their access to change, actions on runs.
+
+Rows of the ledger are never changed here: an action goes through ``operations``, as it does everywhere else.
+"""
+
+from __future__ import annotations
+
+from django.contrib import admin
+
+from workflows.admin import access, audit, bulk, parts, payloads, people, runs, slots, workflows
+
+__all__ = ["access", "audit", "bulk", "parts", "payloads", "people", "runs", "slots", "workflows"]
+
+admin.site.site_header = "Waypost"
+admin.site.site_title = "Waypost admin"
+admin.site.index_title = "Tables, people and access"
