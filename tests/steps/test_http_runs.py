@@ -15,6 +15,7 @@ from tests.support.plans import publish_run, workflow
 from workflows.definitions.plan import RetryPolicy
 from workflows.engine.retries import next_attempt, wait_before
 from workflows.ledger.controlling import send
+from workflows.ledger.transactions import database_thread
 from workflows.models import Event, Run, Visit
 from workflows.statuses import ControlKind
 from workflows.steps import KINDS
@@ -90,7 +91,12 @@ def test_the_next_attempt_waits_as_long_as_the_server_asked(server: Server, tmp_
 def test_a_cancel_of_the_run_ends_the_request(server: Server, tmp_path: Path) -> None:
     server.on("/", lambda conversation: conversation.wait_until_gone())
     run_id = post(server, "2")
-    driving = threading.Thread(target=drive, args=(run_id, tmp_path, KINDS))
+
+    def driven() -> None:
+        with database_thread():
+            drive(run_id, tmp_path, KINDS)
+
+    driving = threading.Thread(target=driven)
     driving.start()
     assert server.arrived.wait(10)
 
