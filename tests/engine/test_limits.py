@@ -349,3 +349,20 @@ def test_waiting_for_a_place_is_no_part_of_the_timeout_of_a_step() -> None:
     second.hand = second.take()
     second.step()
     assert second.running_in() == ["work"]
+
+
+def test_a_run_that_got_its_place_is_told_once_while_nobody_drives_it() -> None:
+    """MON.10: every worker sweeps every few seconds, and the run may be held for days."""
+    first, second = at_work(limited()), Player(publish_run(limited(name="other")))
+    stand(second)
+    assert line() == [(second.run_id, "")]
+    first.step({"v1.1": ok()})
+    assert holders() == [(second.run_id, "")]
+
+    told = [sweep() for _ in range(3)]
+
+    assert told == [0, 0, 0]
+    assert events_of(second.run_id).count("slot_given") == 1
+    stand(second)
+    assert second.running_in() == ["work"]
+    assert_sound()

@@ -97,19 +97,28 @@ def give_places(*, kind: str, name: str) -> list[Given]:
 
 @ledger_transaction
 def hear_of_slot(*, run_id: int, kind: str, scope: str, now: datetime) -> bool:
-    """Tell a run that it has the place it waits for; False when it does not wait any more. Idempotent."""
+    """Tell a run that it has the place it waits for; False when it does not wait any more. Idempotent: a run that was
+    told and that nobody has driven since (it is held, or there is no worker) is not told again."""
     run = Run.objects.lock(run_id)
     if run.is_final:
         Slot.objects.filter(run=run).delete()
         return False
     if kind == SlotKind.LIMIT:
         waiting = Scope.objects.filter(run=run, path=scope, phase=ScopePhase.WAITING, waits_for=WaitsFor.SLOT).exists()
-        if not waiting:
+        if not waiting or _was_woken_since(run, scope):
             return False
     record_event(run, "slot_given", at=now, kind=str(kind), scope=scope)
     Run.objects.change(run, wake_at_ms=database_now_ms())
     announce(run_id, run.revision)
     return True
+
+
+def _was_woken_since(run: Run, scope: str) -> bool:
+    """Whether a run was woken after it got its place, and has not parked again."""
+    if run.wake_at_ms is None or run.wake_at_ms > database_now_ms():
+        return False
+    given = Slot.objects.filter(run=run, kind=SlotKind.LIMIT, scope=scope, given_ms__lte=run.wake_at_ms)
+    return bool(given.exists())
 
 
 def pass_on(*, kind: str, name: str, now: datetime) -> list[Given]:
