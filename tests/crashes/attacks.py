@@ -70,6 +70,10 @@ class Kit:
         self._directory = directory
         self._jobs = jobs
 
+    def for_scenarios(self, scenarios: Sequence[Scenario]) -> Kit:
+        """One driver at a time where drivers meddle with each other's runs, since they look after shared places."""
+        return Kit(self._directory, jobs=1 if any(one.shares_places for one in scenarios) else self._jobs)
+
     # ---- undisturbed runs -------------------------------------------------------------------------------------------
 
     def references(self, scenarios: Sequence[Scenario], outcome: Outcome) -> list[Reference]:
@@ -269,8 +273,9 @@ def misplaced(death: Point, found: Mapping[str, Any]) -> Iterator[str]:
     promised = _phase(death)
     if promised is not None and promised not in phases:
         yield f"{promised} was promised for this window, and {phases or 'nothing open'} was found"
-    if death.subject == "publish" and found["published"] != (death.place == "committed"):
-        yield f"the run was {'' if found['published'] else 'not '}there"
+    published = death.turn + (death.place == "committed")
+    if death.subject == "publish" and found["published"] != published:
+        yield f"{found['published']} runs were there instead of {published}"
 
 
 def _phase(death: Point) -> str | None:

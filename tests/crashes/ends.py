@@ -56,7 +56,7 @@ def found_after_death(members: Sequence[Member], log: EffectLog) -> dict[str, An
     for member in members:
         found |= open_attempts(member, log)
     return {
-        "published": any(member.label == "" for member in members),
+        "published": sum(1 for member in members if member.is_started),
         "began": dict(log.began),
         "open": found,
         "problems": problems_of(members),

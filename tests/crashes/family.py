@@ -13,6 +13,8 @@ from workflows.models import Plan as PlanRow
 from workflows.models import Run, Visit
 from workflows.statuses import FINAL_STATUSES
 
+#: The label of a fork of the run itself.
+FORK = "fork>"
 _COLUMNS = ("pk", "status", "plan", "idempotency_key", "parent_run", "parent_visit", "root_run")
 
 
@@ -27,6 +29,11 @@ class Member:
     is_final: bool
     root_id: int
 
+    @property
+    def is_started(self) -> bool:
+        """Whether the attack started it itself, as no child run of another and no fork."""
+        return self.label == "" or (self.label.startswith("beside") and self.label.count(">") == 1)
+
 
 def keys_of(scenario: Scenario, key: str) -> dict[str, str]:
     """The idempotency keys of the runs that an attack starts, by label, in the order of their start."""
@@ -38,7 +45,9 @@ class Family:
 
     def __init__(self, scenario: Scenario, key: str) -> None:
         self._labels = {each: label for label, each in keys_of(scenario, key).items()}
+        self._key = key
         self._workflow = scenario.definition.plan.name
+        self._forks = bool(scenario.fork)
         self._known: dict[int, Member] = {}
 
     def label_of(self, run_id: int) -> str:
@@ -48,6 +57,9 @@ class Family:
         """The runs that are there, parents before their children."""
         runs = Run.objects.filter(workflow__name=self._workflow, idempotency_key__in=self._labels)
         roots = list(runs.order_by("pk").values(*_COLUMNS))
+        forks = Run.objects.filter(fork_of__in=[row["pk"] for row in roots], request_id=self._key)
+        if self._forks:
+            roots += forks.values(*_COLUMNS)
         below = Run.objects.filter(root_run__in=[row["pk"] for row in roots]).order_by("pk").values(*_COLUMNS)
         rows = [*roots, *below] if any(_has_children(plan_of(row["plan"])) for row in roots) else roots
         for row in rows:
@@ -57,7 +69,9 @@ class Family:
 
     def _meet(self, row: dict[str, object]) -> Member:
         label, root_id = self._labels.get(str(row["idempotency_key"])), row["root_run"] or row["pk"]
-        if label is None:
+        if label is None and row["parent_run"] is None:
+            label = FORK
+        elif label is None:
             parent = self._known[row["parent_run"]]  # type: ignore[index]
             label = f"{parent.label}{self._path_of_child(row, parent)}>"
         return Member(run_id=row["pk"], label=label, plan=plan_of(row["plan"]), is_final=False, root_id=root_id)  # type: ignore[arg-type]

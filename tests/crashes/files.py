@@ -13,6 +13,7 @@ from tests.crashes.scenarios import Scenario
 def attack_case(kit: Kit, scenarios: Sequence[Scenario], choice: Choice, twice: int, outcome: Outcome) -> None:
     """Kill a driver at the chosen points of the scenarios of one case, and a second one after ``twice`` first deaths
     of each file."""
+    kit = kit.for_scenarios(scenarios)
     references = kit.references(scenarios, outcome)
     outcome.undisturbed += len(references)
     first: list[Attack] = []

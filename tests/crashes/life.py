@@ -18,7 +18,7 @@ from typing import Any
 from django.utils import timezone
 
 from tests.crashes import effects, ends, people
-from tests.crashes.family import Family, Member, keys_of
+from tests.crashes.family import FORK, Family, Member, keys_of
 from tests.crashes.moments import Point, Watch, unwatched, watch_ledger
 from tests.crashes.scenarios import Cancelled, Scenario
 from tests.support.hand import expire
@@ -30,6 +30,7 @@ from workflows.ledger import leases
 from workflows.ledger.reconciling import Reconciliation, reconcile
 from workflows.models import ControlMessage, Lease, Visit
 from workflows.operations.driving import Standing, Worker, standing_of
+from workflows.operations.forking import ForkWish, fork
 from workflows.operations.people import Actor
 from workflows.operations.runs import Start, cancel, start
 from workflows.statuses import ControlKind
@@ -150,8 +151,8 @@ class Life:
     # ---- driving ----------------------------------------------------------------------------------------------------
 
     def _drive(self) -> None:
-        while live := [member for member in self.family.members() if not member.is_final]:
-            if not (self._drive_what_is_due(live) or self._sweep(live) or self._attend(live)):
+        while (live := [member for member in self.family.members() if not member.is_final]) or self._fork():
+            if live and not (self._drive_what_is_due(live) or self._sweep(live) or self._attend(live)):
                 self._let_time_pass(live)
 
     def _drive_what_is_due(self, live: list[Member]) -> bool:
@@ -191,6 +192,17 @@ class Life:
         if left_s > PATIENCE_S:
             raise RuntimeError(f"Nothing goes on for {left_s:.0f} s: {standings}")
         time.sleep(max(0.001, left_s))
+
+    def _fork(self) -> bool:
+        """Fork the run when all have ended; whether there is one to be driven now."""
+        members = {member.label: member for member in self.family.members()}
+        if not self.scenario.fork or FORK in members:
+            return False
+        actor = people.person(self.scenario.started_by)
+        wish = ForkWish(
+            run_id=members[""].run_id, actor=actor, begin_with=self.scenario.fork, request_id=self.order.key
+        )
+        return fork(wish).created
 
     # ---- what people do ---------------------------------------------------------------------------------------------
 

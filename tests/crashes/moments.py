@@ -51,6 +51,8 @@ KILL_WINDOWS = (
     "after a signal's acceptance",
     "inside a cancel's acceptance",
     "after a cancel's acceptance",
+    "inside fork",
+    "after fork",
     "inside finish of the run",
     "after finish of the run",
 )

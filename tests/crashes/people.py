@@ -9,7 +9,7 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from tests.crashes.family import Member
+from tests.crashes.family import FORK, Member
 from tests.crashes.scenarios import Scenario
 from workflows.engine.draft import visit_path
 from workflows.errors import Refusal
@@ -99,7 +99,7 @@ def _name(member: Member, question: Interrupt, scenario: Scenario) -> str:
 
 def send_one(scenario: Scenario, member: Member, *, ahead: bool = False) -> bool:
     """Send the next signal of the scenario if a step waits for one (``ahead``: before any does); whether one was sent."""
-    if member.label:
+    if member.label not in ("", FORK):
         return False
     sent = ControlMessage.objects.filter(run_id=member.run_id, kind=ControlKind.SIGNAL).count()
     if sent >= len(scenario.signals):

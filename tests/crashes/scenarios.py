@@ -43,7 +43,8 @@ class Cancelled(Enum):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scenario:
     """One way to run a workflow. ``file`` names the workflow and the variant of its promises. ``expected`` is what the case says of its end, ``humans`` and ``signals`` what people
-    say; ``beside`` are the parameters of runs that are started before this one."""
+    say; ``beside`` are the parameters of runs that are started before this one, ``fork`` is the visit
+    from which the run is forked once it has ended."""
 
     name: str
     definition: Definition
@@ -53,15 +54,21 @@ class Scenario:
     humans: Mapping[str, Any] = field(default_factory=dict)
     signals: Sequence[Mapping[str, Any]] = ()
     beside: Sequence[Mapping[str, Any]] = ()
+    fork: str = ""
     expected: Mapping[str, Any] = field(default_factory=dict)
     cancelled: Cancelled = Cancelled.NEVER
 
     @property
     def has_others(self) -> bool:
         """Whether several runs, or places that runs share, take part."""
+        steps = self.definition.plan.steps.values()
+        return bool(self.beside) or self.shares_places or any(step.kind == "workflow" for step in steps)
+
+    @property
+    def shares_places(self) -> bool:
+        """Whether places that all runs of a server share take part. Who sweeps looks after those of other runs too."""
         plan = self.definition.plan
-        shares = any(step.kind == "workflow" or step.limit for step in plan.steps.values())
-        return bool(self.beside) or shares or plan.concurrency is not None
+        return plan.concurrency is not None or any(step.limit for step in plan.steps.values())
 
     def definition_for(self, key: str) -> Definition:
         """The workflow of the attack ``key``; names that all runs of a server share are its own."""
@@ -118,6 +125,7 @@ def _scenario(folder: Path, variant: str, document: Mapping[str, Any], written: 
         humans=humans,
         signals=written.get("signals", ()),
         beside=written.get("beside", ()),
+        fork=written.get("fork", ""),
         expected=written["expect"],
     )
 
@@ -127,7 +135,7 @@ def _cancelled(scenario: Scenario, moments: Sequence[str]) -> Iterator[Scenario]
     for cancelled in (Cancelled.AT_ITS_START, Cancelled.WHILE_DRIVEN, Cancelled.WHILE_IT_ASKS):
         if cancelled.value in moments and (cancelled is not Cancelled.WHILE_IT_ASKS or scenario.humans):
             name, expected = f"{scenario.name} · {cancelled.value}", {"status": "cancelled"}
-            yield replace(scenario, name=name, signals=(), expected=expected, cancelled=cancelled)
+            yield replace(scenario, name=name, signals=(), fork="", expected=expected, cancelled=cancelled)
 
 
 def _publish_children(folder: Path, variant: str) -> None:

@@ -34,6 +34,8 @@ WINDOWS = (
     "after a signal's acceptance",
     "inside a cancel's acceptance",
     "after a cancel's acceptance",
+    "inside fork",
+    "after fork",
     "inside finish of the run",
     "after finish of the run",
 )
