@@ -187,7 +187,7 @@ def spent(run: Run, lease: Lease | None, now_ms: int) -> Spent:
     working = max(run.active_ms, lease.active_ms if lease is not None else 0)
     if lease is not None and lease.expires_ms:
         working = lease.active_ms + max(min(now_ms, lease.expires_ms) - lease.acquired_ms, 0)
-    working = min(working, total - queued)
+    working = max(min(working, total - queued), 0)
     return Spent(total=total, queued=queued, working=working, waiting=total - queued - working)
 
 
