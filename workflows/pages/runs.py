@@ -15,7 +15,7 @@ from workflows.operations.bulk import ACTIONS
 from workflows.pages.causes import CAUSES
 from workflows.pages.guard import actor, page
 from workflows.pages.run_choices import Chosen, chosen
-from workflows.queries.run_list import MOST_COUNTED, counts_by_status, run_page
+from workflows.queries.run_list import MOST_COUNTED, PAGE, counts_by_status, run_page
 from workflows.statuses import RunStatus
 
 _PLACE = ("before", "after")
@@ -34,7 +34,7 @@ class StatusTab:
 @page()
 def run_list(request: HttpRequest) -> HttpResponse:
     wanted = chosen(request.GET)
-    found = run_page(wanted.filter, request.user, oldest_first=wanted.oldest_first)
+    found = run_page(wanted.filter, request.user, oldest_first=wanted.oldest_first, limit=PAGE)
     context = {
         "wanted": wanted,
         "page": found,
