@@ -16,7 +16,7 @@ from workflows.jsonvalue import Stored, canonical
 from workflows.ledger.auditing import record_audit
 from workflows.ledger.listeners import announce
 from workflows.ledger.records import compact
-from workflows.ledger.slots import full, holders_of, take_now
+from workflows.ledger.slots import full, holders_of, holds_slot, take_now
 from workflows.ledger.transactions import ledger_transaction
 from workflows.models import Event, Lease, Payload, Plan, RowVersion, Run, Scope, ScopeVars, Workflow
 from workflows.statuses import RunStatus, ScopeKind, ScopePhase, Section
@@ -137,7 +137,9 @@ def _existing(plan: Plan, publication: Publication) -> Published | None:
     if run is None:
         return None
     if run.plan.hash == plan.hash and run.params_digest == publication.params.digest:
-        return Published(run_id=run.pk, created=False)
+        queued = run.status == RunStatus.QUEUED and bool(run.concurrency_max) and not holds_slot(run.pk)
+        oldest = next(iter(holders_of(run.concurrency_key)), None) if queued else None
+        return Published(run_id=run.pk, created=False, queued=queued, oldest=oldest)
     raise Refusal(
         "run.key_conflict",
         key=publication.key,

@@ -19,7 +19,7 @@ from workflows.jsonvalue import store, text_of
 from workflows.ledger import abandoning, reopening
 from workflows.ledger.controlling import Accepted, send
 from workflows.ledger.publishing import Concurrency, Publication, publish
-from workflows.models import Lease, Run, Scope
+from workflows.models import ControlMessage, Lease, Run, Scope
 from workflows.operations.access import require
 from workflows.operations.children import definitions_below, frozen_children
 from workflows.operations.people import Actor
@@ -107,7 +107,7 @@ def start(wish: Start) -> Started:
         )
     )
     if published.oldest is not None and plan.concurrency is not None and plan.concurrency.when_full == "cancel_oldest":
-        _give_way(published.oldest, wish.actor)
+        _give_way(published.oldest, wish.actor, newer=published.run_id)
     return Started(
         run_id=published.run_id,
         created=published.created,
@@ -132,10 +132,16 @@ def _concurrency(wish: Start, values: Mapping[str, Any]) -> Concurrency | None:
     return Concurrency(key=key, max=plan.concurrency.max, when_full=plan.concurrency.when_full)
 
 
-def _give_way(oldest: int, actor: Actor) -> None:
-    """``cancel_oldest``: the oldest holder is cancelled; the new run is first in line. The plan says so, no person."""
+def _give_way(oldest: int, actor: Actor, *, newer: int) -> None:
+    """``cancel_oldest``: the oldest holder is cancelled; the new run is first in line. The plan says so, no person.
+
+    Once for each new run, also when it is started again under its key: whoever started it may have died in between.
+    """
+    request_id = f"newer:{newer}"
+    if ControlMessage.objects.filter(run__workflow__runs=newer, request_id=request_id).exists():
+        return
     try:
-        _cancel(oldest, actor, "a newer run takes its slot", f"newer:{uuid.uuid4().hex}", action="")
+        _cancel(oldest, actor, "a newer run takes its slot", request_id, action="")
     except Refusal as refusal:
         if refusal.code != "run.terminal":
             raise
