@@ -119,6 +119,7 @@ AUTH_PASSWORD_VALIDATORS = [
 LANGUAGE_CODE = "en"
 USE_I18N = True
 USE_TZ = True
+FORMAT_MODULE_PATH = "config.formats"
 TIME_ZONE = env.time_zone("TIME_ZONE", default="UTC")
 
 # ---- workflows -------------------------------------------------------------------------------------------------------

@@ -173,7 +173,7 @@ def test_the_states_of_a_run_are_put_beside_the_nodes_and_ways_that_were_taken()
     told = drawn(picture, states)
     assert [(node.path, state and state.visits) for node, state in told.nodes] == [("try_it", 2), ("good", 2)]
     assert {(one.source, one.target): count for one, count in told.edges} == {
-        ("", "try_it"): 0,
+        ("", "try_it"): 1,
         ("try_it", "good"): 2,
         ("good", "try_it"): 1,
         ("good", "good"): 1,

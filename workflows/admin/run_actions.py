@@ -97,7 +97,7 @@ VERBS = {
     ),
     "fork": _Verb(
         word="Fork",
-        asks="A new run goes on where each failed or abandoned run stopped. The page of a run forks at any revision, and "
+        asks="A new run goes on where each failed or abandoned run stopped. The page of a run forks anywhere, and "
         "with changed values.",
         carry_out=_fork,
     ),

@@ -22,7 +22,7 @@ from workflows.operations.people import user_actor
 class RunAdmin(LedgerAdmin):
     large = ("frozen", "error", "reasons", "held", "closing", "audit_hold")
     list_display = ("number", "workflow_page", "plan_version", "status", "name", "started_by", "created_at", "ended_at")
-    list_filter = ("status", "origin")
+    list_filter = ("status",)
     search_fields = ("=id", "=workflow__name", "=started_by", "=idempotency_key", "=concurrency_key")
     search_help_text = "The number of a run, a workflow, who started it, its key or its concurrency key."
     list_select_related = ("workflow", "plan")

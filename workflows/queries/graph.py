@@ -186,6 +186,9 @@ def drawn(graph: Graph, states: Mapping[str, NodeState] | None) -> Drawn:
     taken = []
     for edge in graph.edges:
         source = state(edge.source)
+        if not edge.source:  # from the start
+            taken.append(int(state(edge.target) is not None))
+            continue
         taken.append(sum(source.outcomes.get(outcome, 0) for outcome in edge.outcomes) if source else 0)
     return Drawn(
         graph=graph,
