@@ -128,3 +128,17 @@ def test_looking_changes_nothing_and_other_revisions_do_not_exist(tmp_path: Path
         assert refused.value.message == f"Run {run.pk} has no revision {revision}; it has 1 to {run.revision}."
     states(run.pk)
     assert Run.objects.get().revision == run.revision
+
+
+def test_an_open_question_belongs_to_the_state_and_its_attempt_waits_outside(tmp_path: Path) -> None:
+    """REV.2: also of a question that was answered since."""
+    text = 'steps:\n  - { id: ask, kind: question, ask: "Well?", choices: [y, n], next: { y: done, n: done } }\n'
+    run_id = waiting_run(tmp_path, text)
+    asked_at = Run.objects.get(pk=run_id).revision
+    manage("runs", "answer", str(run_id), "--choice", "y")
+    manage("run_workflow", str(run_id))
+    check_last_is_now(run_id)
+    state = state_at(run_id, asked_at)
+    assert [(one["id"], one["ask"]) for one in state["questions"]] == [("v1", "Well?")]
+    assert [attempt["status"] for attempt in state["visits"][0]["attempts"]] == ["paused"]
+    assert state_at(run_id, Run.objects.get(pk=run_id).revision)["questions"] == []
