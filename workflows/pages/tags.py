@@ -19,12 +19,15 @@ from workflows.pages import icons
 from workflows.pages.causes import CAUSES
 from workflows.pages.wording import age_words, count_words, duration_words, exact_words, rough_words
 from workflows.queries.inbox import MOST_COUNTED, count_waiting_for
+from workflows.queries.run_list import IN_LINE
 
 register = template.Library()
 
 THEMES = ("auto", "light", "dark")
 #: A page shows no more of one value; the rest is behind a link.
 MOST_CHARACTERS = 20_000
+#: A sentence that tells what to type in a shell, except for what only the server's shell can do.
+_OF_A_SHELL = re.compile(r"`(--?\w|(python manage\.py )?(runs|workflows|run_workflow) )")
 _WORD = re.compile(r"[a-z][a-z0-9_]*\Z")
 
 
@@ -165,6 +168,8 @@ def coded(value: Any) -> SafeString:
 @register.filter
 def cause_words(value: str) -> str:
     """What a run waits for, in words; a cause that this version does not know is shown as it is."""
+    if value == IN_LINE:
+        return "waits in line for a free place"
     return f"waits for {CAUSES[value]}" if value in CAUSES else value
 
 
@@ -177,6 +182,13 @@ def startswith(value: Any, beginning: str) -> bool:
 def words(value: str) -> list[str]:
     """The words of a text, to go through."""
     return value.split()
+
+
+@register.filter
+def page_hint(value: Any) -> str:
+    """A hint without the sentences about commands: on a page there is another way to do it."""
+    sentences = re.split(r"(?<=[.!?])\s+", str(value or ""))
+    return " ".join(sentence for sentence in sentences if not _OF_A_SHELL.search(sentence))
 
 
 @register.simple_tag(takes_context=True)

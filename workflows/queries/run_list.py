@@ -8,9 +8,9 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
-from workflows.models import Run, RunFilter
+from workflows.models import Run, RunFilter, Slot
 from workflows.queries.runs import run_error
-from workflows.statuses import RunStatus
+from workflows.statuses import RunStatus, SlotKind
 
 if TYPE_CHECKING:
     from django.contrib.auth.models import AbstractUser, AnonymousUser
@@ -19,6 +19,8 @@ PAGE = 50
 #: A count is exact below this number and "1 000+" from there.
 MOST_COUNTED = 1_000
 MOST_MESSAGE = 200
+#: The cause of a run that has no slot of its concurrency key yet; it has no reason of its own.
+IN_LINE = "concurrency"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,7 +57,8 @@ class RunPage:
 def run_page(
     wanted: RunFilter, user: AbstractUser | AnonymousUser, *, oldest_first: bool = False, limit: int = PAGE
 ) -> RunPage:
-    """One page of the runs that a person sees, the newest first. Two queries, whatever the number of runs.
+    """One page of the runs that a person sees, the newest first. Two queries, whatever the number of runs, a
+    third when some stand in line.
 
     With ``after`` alone it is the page that ends just before that number, as for a step back.
     """
@@ -72,7 +75,7 @@ def run_page(
     came_from = wanted.before is not None or wanted.after is not None
     is_beyond_up, is_beyond_down = (has_more, came_from) if goes_up else (came_from, has_more)
     return RunPage(
-        rows=[_row(run) for run in found],
+        rows=_rows(found),
         newer=highest if is_beyond_up else None,
         older=lowest if is_beyond_down else None,
     )
@@ -99,11 +102,21 @@ def _visible(user: AbstractUser | AnonymousUser) -> Any:
 
 _COLUMNS = (
     "status", "reasons", "held", "title", "started_by", "origin", "created_at", "started_at", "ended_at", "error",
-    "parent_run", "workflow__name", "workflow__title", "plan__version",
+    "parent_run", "concurrency_max", "workflow__name", "workflow__title", "plan__version",
 )  # fmt: skip
 
 
-def _row(run: Run) -> RunRow:
+def _rows(found: list[Run]) -> list[RunRow]:
+    """A further query when one of the runs may stand in line."""
+    maybe = [run.pk for run in found if run.concurrency_max and run.status in (RunStatus.QUEUED, RunStatus.BLOCKED)]
+    waiting = (
+        Slot.objects.filter(run__in=maybe, kind=SlotKind.CONCURRENCY, number=None) if maybe else Slot.objects.none()
+    )
+    in_line = set(waiting.values_list("run_id", flat=True))
+    return [_row(run, (IN_LINE,) if run.pk in in_line else ()) for run in found]
+
+
+def _row(run: Run, more_causes: tuple[str, ...]) -> RunRow:
     error = run_error(run.error)
     if error is not None:
         error["message"] = (error.get("message") or "")[:MOST_MESSAGE]
@@ -114,7 +127,7 @@ def _row(run: Run) -> RunRow:
         version=run.plan.version,
         title=run.title,
         status=run.status,
-        causes=tuple(dict.fromkeys(reason.get("cause", "") for reason in json.loads(run.reasons))),
+        causes=(*more_causes, *dict.fromkeys(reason.get("cause", "") for reason in json.loads(run.reasons))),
         is_held=bool(run.held),
         started_by=run.started_by,
         origin=run.origin,
