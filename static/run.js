@@ -33,12 +33,20 @@
     if (isPoll(event) && document.hidden) event.preventDefault();
   });
 
+  function isInUse(piece) {
+    if (piece.querySelector("details.menu[open]")) return true;
+    const selection = document.getSelection();
+    return selection && !selection.isCollapsed && piece.contains(selection.anchorNode);
+  }
+
   // Pieces that scroll stay where they are when they are renewed
   const places = new Map();
   const scrollers = ".graph-scroll, pre";
   document.addEventListener("htmx:oobBeforeSwap", (event) => {
     const target = event.detail.target;
     if (!target) return;
+    // nobody is disturbed in the middle of something; the next change renews the piece
+    if (target.id !== "poll" && isInUse(target)) { event.detail.shouldSwap = false; return; }
     places.set(target.id, [...target.querySelectorAll(scrollers)].map((one) => [one.scrollLeft, one.scrollTop]));
   });
   document.addEventListener("htmx:oobAfterSwap", (event) => {
@@ -58,6 +66,13 @@
     for (const row of document.querySelectorAll(".is-open-panel")) row.classList.remove("is-open-panel");
     const row = visit && document.getElementById(`row-v${visit.value}`);
     if (row) row.classList.add("is-open-panel");
+    if (panel()) rememberPanel(visit ? visit.value : null);
+  }
+  // so that reloading and sharing the address show the same step
+  function rememberPanel(visit) {
+    const here = new URL(location.href);
+    if (visit === null) here.searchParams.delete("panel"); else here.searchParams.set("panel", visit);
+    if (here.href !== location.href) history.replaceState(history.state, "", here);
   }
   function closePanel() {
     const visit = panel() && panel().querySelector('input[name="panel"]');
@@ -67,6 +82,11 @@
     showOpenRow();
     if (link) link.focus();
   }
+  // a click that opens a tab or a window stays one
+  document.addEventListener("click", (event) => {
+    const link = event.target.closest("[data-panel]");
+    if (link && (event.ctrlKey || event.metaKey || event.shiftKey)) event.stopPropagation();
+  }, true);
   document.addEventListener("htmx:afterSwap", (event) => {
     if (event.target.id !== "step-panel") return;
     event.target.scrollTop = 0;

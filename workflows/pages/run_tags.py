@@ -167,10 +167,16 @@ def counts_words(counts: Counts) -> str:
 
 
 @register.filter
+def counts_listed(counts: Counts) -> list[tuple[str, int]]:
+    """The outcomes that occur, with how many items have each; ``running`` are those that have not ended."""
+    parts = (("failed", counts.failed), ("running", counts.running), ("ok", counts.ok), ("cancelled", counts.cancelled))
+    return [(name, count) for name, count in parts if count]
+
+
+@register.filter
 def counts_shares(counts: Counts) -> list[tuple[str, str, str]]:
-    parts = (("ok", counts.ok), ("failed", counts.failed), ("cancelled", counts.cancelled), ("running", counts.running))
     whole = max(counts.total, 1)
-    return stacked((name, count, count / whole * 100) for name, count in parts if count)
+    return stacked((name, count, count / whole * 100) for name, count in counts_listed(counts))
 
 
 @register.filter
