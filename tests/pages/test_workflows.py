@@ -341,3 +341,14 @@ def test_a_text_of_many_problems_or_of_none_at_all_is_told_calmly() -> None:
         response = client.post("/workflows/new-workflow/", {"source": source, "action": "check"})
         assert response.status_code == 200
         assert "error" in page_text(response)
+
+
+def test_a_check_of_a_sound_text_shows_what_it_looks_like() -> None:
+    published(SMALL)
+
+    text = page_text(
+        visitor(*LOOK).post("/workflows/demo/edit/", {"source": OTHER, "action": "check", "began_from": 1})
+    )
+
+    assert "No problems." in text
+    assert 'aria-label="Graph of Make it"' in text

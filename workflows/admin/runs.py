@@ -35,6 +35,9 @@ class RunAdmin(LedgerAdmin):
     def visible(self, rows: QuerySet[Any], request: HttpRequest) -> QuerySet[Any]:
         return rows.filter(pk__in=Run.objects.visible_to(request.user).values("pk"))
 
+    def view_on_site(self, obj: Run) -> str:
+        return reverse("pages:run", args=[obj.pk])
+
     # ---- columns
 
     @admin.display(description="Run", ordering="id")

@@ -7,6 +7,7 @@ from typing import Any
 from django.contrib import admin
 from django.db.models import QuerySet
 from django.http import HttpRequest
+from django.urls import reverse
 from django.utils.safestring import SafeString
 
 from workflows.admin.base import LedgerAdmin, link_to_workflow
@@ -26,6 +27,9 @@ class WorkflowAdmin(LedgerAdmin):
 
     def visible(self, rows: QuerySet[Any], request: HttpRequest) -> QuerySet[Any]:
         return rows.filter(pk__in=Workflow.objects.visible_to(request.user))
+
+    def view_on_site(self, obj: Workflow) -> str:
+        return reverse("pages:workflow", args=[obj.name])
 
     @admin.display(description="Current version")
     def current_version(self, row: Workflow) -> int | None:

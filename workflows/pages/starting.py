@@ -27,13 +27,14 @@ from workflows.pages.guard import FORM, POST, actor, page, visible_run, visible_
 from workflows.pages.start_fields import default_texts, plain_values, start_fields, texts_of, typed_values
 from workflows.pages.tags import pretty
 from workflows.queries.start_form import concurrency_line, prefill_of, workers_now
-from workflows.queries.workflow_pages import versions_of
+from workflows.queries.workflow_pages import Version, versions_of
 
 START = "workflows.start_run"
 MOST_PRIORITY = 100
 #: In a link, before the name of a parameter.
 GIVEN = "p."
 _MOST_LINK = 1_800
+_MOST_VERSIONS = 100
 
 
 @dataclass(slots=True, kw_only=True)
@@ -255,11 +256,20 @@ def _shown(request: HttpRequest, row: Workflow, form: Form, *, status: int = 200
         "fields": fields,
         "problems": other_problems(form.params, form.problems) if has_own_place else form.problems,
         "count": len(form.problems),
-        "versions": versions_of(row),
+        "versions": _choosable(row, form),
         "workers": workers_now(),
         "json_rows": min(max(form.json.count("\n") + 2, 8), 30),
     }
     return render(request, "workflows/start.html", context, status=status)
+
+
+def _choosable(row: Workflow, form: Form) -> list[Version]:
+    """The newest versions, and the chosen one."""
+    newest = versions_of(row, limit=_MOST_VERSIONS)
+    chosen = form.definition.version
+    if chosen is not None and all(one.version != chosen for one in newest):
+        newest += [one for one in versions_of(row) if one.version == chosen]
+    return newest
 
 
 def not_ready(plan: Plan) -> Refusal | None:

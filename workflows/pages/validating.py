@@ -9,6 +9,8 @@ from django.contrib import messages
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 
+from workflows.definitions.compiler import compile_plan
+from workflows.definitions.freezing import freeze
 from workflows.definitions.validation import Validation
 from workflows.errors import Problem, Refusal
 from workflows.models import Workflow
@@ -17,6 +19,7 @@ from workflows.operations.versions import PUBLISH, publish_text, version_definit
 from workflows.operations.workflows import check_files
 from workflows.pages.guard import FORM, actor, page, visible_workflow
 from workflows.pages.workflows import LOOK
+from workflows.queries.graph import Graph, graph_of
 
 #: Lines of the text that are shown around a problem.
 _AROUND = 1
@@ -82,7 +85,15 @@ def _posted(request: HttpRequest, row: Workflow | None) -> HttpResponse:
         began_from=began_from,
         problems=[*checked.problems, *_misnamed(row, checked)],
         was_checked=True,
+        checked=checked,
     )
+
+
+def _picture(checked: Validation) -> Graph | None:
+    """What a text that has no errors looks like."""
+    if not checked.is_valid or checked.document is None:
+        return None
+    return graph_of(compile_plan(freeze(checked.document).document))
 
 
 def _misnamed(row: Workflow | None, checked: Validation) -> list[Problem]:
@@ -134,11 +145,13 @@ def _shown(
     problems: Sequence[Problem] = (),
     was_checked: bool = False,
     refusal: Refusal | None = None,
+    checked: Validation | None = None,
     status: int = 200,
 ) -> HttpResponse:
     lines = text.split("\n")
     findings = [_finding(problem, lines) for problem in problems]
     context = {
+        "graph": _picture(checked) if checked is not None else None,
         "workflow": row,
         "text": text,
         "began_from": began_from,
