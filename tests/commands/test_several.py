@@ -250,7 +250,10 @@ def test_a_text_is_accepted_once_and_waits(tmp_path: Path, monkeypatch: pytest.M
     assert json.loads(ControlMessage.objects.get().payload) == {"text": "go left\nthen right"}
     give_stdin(monkeypatch, "go left\nthen right\n")
     assert manage(*words).lines == [f"run {run}: the text was accepted before"]
-    assert ControlMessage.objects.get().sender.endswith(" as alice")
+    message = ControlMessage.objects.get()
+    assert message.sender.endswith(" as alice")
+    (listed,) = manage("runs", "show", str(run), "--json").json["steering"]
+    assert (listed["number"], listed["text"], listed["state"]) == (message.sequence, "go left\nthen right", "queued")
 
 
 def test_standard_input_holds_one_thing() -> None:

@@ -14,11 +14,11 @@ from workflows.clock import moment
 from workflows.engine.draft import visit_path
 from workflows.errors import Refusal
 from workflows.jsonvalue import decode
-from workflows.models import Attempt, Interrupt, Payload, Run, Scope, Visit
+from workflows.models import Attempt, ControlMessage, Interrupt, Payload, Run, Scope, Visit
 from workflows.models import RunFilter as RunFilter
 from workflows.queries.lineage import lineage_of
 from workflows.queries.waiting import told_reasons
-from workflows.statuses import RunStatus, ScopeKind, VisitStatus
+from workflows.statuses import ControlKind, RunStatus, ScopeKind, VisitStatus
 
 #: Runs that a list shows unless it is asked for another number.
 USUAL_LENGTH = 20
@@ -53,7 +53,7 @@ def _listed(run: Run) -> dict[str, Any]:
 
 
 def run_document(run_id: int) -> dict[str, Any]:
-    """Everything about a run as one JSON object; eight queries, whatever its length, and a few for what a live run
+    """Everything about a run as one JSON object; nine queries, whatever its length, and a few for what a live run
     waits for.
 
     ``visits`` leaves out refused entries (ADM.2). ``events_cursor`` is the number of the last event. Raises
@@ -81,10 +81,28 @@ def run_document(run_id: int) -> dict[str, Any]:
         "cost": None,
         "visits": [_visit(visit, values, attempts[visit.number], items) for visit in visits],
         "interrupts": _interrupts(questions, visits, values, items),
+        "steering": _steering(run_id),
         "children": list(Run.objects.filter(parent_run=run).order_by("pk").values_list("pk", flat=True)),
         **lineage_of(run),
         "events_cursor": run.next_event - 1,
     }
+
+
+def _steering(run_id: int) -> list[dict[str, Any]]:
+    """The texts that steer a run, in the order in which steps claim them (CTL.5)."""
+    rows = ControlMessage.objects.filter(run_id=run_id, kind=ControlKind.STEER).order_by("sequence")
+    return [
+        {
+            "number": row.sequence,
+            "text": json.loads(row.payload).get("text", ""),
+            "by": row.sender,
+            "at": moment_text(row.accepted_at),
+            "state": "queued" if row.consumed_at is None else "claimed",
+            "claimed_by": row.consumed_by or None,
+            "claimed_at": moment_text(row.consumed_at),
+        }
+        for row in rows
+    ]
 
 
 def find_run(run_id: int) -> Run:
