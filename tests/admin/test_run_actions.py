@@ -80,7 +80,6 @@ def test_every_run_has_a_result_of_its_own() -> None:
 
 
 def test_abandoning_needs_a_reason_and_asks_again() -> None:
-    """ABR.2"""
     run = publish_run(SMALL)
 
     response = staff("abandon_run").post(ADDRESS, ticked("abandon", run, confirmed="1", reason=" "))

@@ -43,7 +43,6 @@ def address(model, what: str, *keys: object) -> str:
 
 @pytest.mark.parametrize("model", TABLES, ids=lambda model: model._meta.model_name)
 def test_a_table_of_the_ledger_is_looked_at_and_never_changed(model) -> None:
-    """REV.3"""
     run = publish_run(SMALL)
     client = superuser()
     site = admin.site._registry[model]
