@@ -55,7 +55,7 @@ def test_json_is_one_object_with_everything(greet: str) -> None:
     found = manage("run_workflow", greet, "-P", "who=Zoë", "--json").json
     assert list(found) == [
         "run", "workflow", "plan", "status", "reasons", "params", "output", "error", "started_at", "ended_at", "cost",
-        "visits", "interrupts", "steering", "children", "events_cursor", "fork_of", "forks",
+        "visits", "interrupts", "steering", "children", "fork_of", "forks", "events_cursor",
     ]  # fmt: skip
     assert (found["workflow"], found["status"], found["error"]) == ("demo", "succeeded", None)
     assert found["params"] == {"who": "Zoë", "times": 1}
