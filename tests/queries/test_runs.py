@@ -37,7 +37,7 @@ def test_the_number_of_queries_does_not_grow_with_the_run(
     tmp_path: Path, rounds: int, django_assert_num_queries: DjangoAssertNumQueries
 ) -> None:
     run = looped(tmp_path, rounds)
-    with django_assert_num_queries(8):
+    with django_assert_num_queries(9):
         document = run_document(run)
     assert len(document["visits"]) == 2 * rounds
     revision = Run.objects.get().revision

@@ -53,7 +53,7 @@ def _listed(run: Run) -> dict[str, Any]:
 
 
 def run_document(run_id: int) -> dict[str, Any]:
-    """Everything about a run as one JSON object; eight queries, whatever its length, and a few for what a live run
+    """Everything about a run as one JSON object; nine queries, whatever its length, and a few for what a live run
     waits for.
 
     ``visits`` leaves out refused entries (ADM.2). ``events_cursor`` is the number of the last event. Raises
