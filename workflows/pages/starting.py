@@ -24,9 +24,10 @@ from workflows.operations.versions import version_definition
 from workflows.operations.workflows import Definition
 from workflows.pages.fields import PREFIX, Typed, other_problems
 from workflows.pages.guard import FORM, POST, actor, page, visible_run, visible_workflow
+from workflows.pages.guard import LOOK as LOOK_AT_RUNS
 from workflows.pages.start_fields import default_texts, plain_values, start_fields, texts_of, typed_values
 from workflows.pages.tags import pretty
-from workflows.queries.start_form import concurrency_line, prefill_of, workers_now
+from workflows.queries.start_form import concurrency_line, earlier_runs, prefill_of, workers_now
 from workflows.queries.workflow_pages import Version, versions_of
 
 START = "workflows.start_run"
@@ -258,6 +259,7 @@ def _shown(request: HttpRequest, row: Workflow, form: Form, *, status: int = 200
         "count": len(form.problems),
         "versions": _choosable(row, form),
         "workers": workers_now(),
+        "earlier": earlier_runs(row) if request.user.has_perm(LOOK_AT_RUNS) else [],
         "json_rows": min(max(form.json.count("\n") + 2, 8), 30),
     }
     return render(request, "workflows/start.html", context, status=status)

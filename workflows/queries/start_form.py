@@ -13,7 +13,7 @@ from workflows.definitions.parameters import for_expressions
 from workflows.definitions.plan import Plan
 from workflows.expressions import BadExpression
 from workflows.jsonvalue import decode, text_of
-from workflows.models import Lease, Payload, Run, Slot
+from workflows.models import Lease, Payload, Run, Slot, Workflow
 from workflows.statuses import SlotKind
 
 if TYPE_CHECKING:
@@ -70,15 +70,21 @@ _MOST_COUNTED = 100
 def workers_now() -> Workers:
     """Signs of workers; a worker without a run leaves none in the database. Four queries."""
     live = Lease.objects.filter(expires_ms__gt=DatabaseNow())
-    waiting = Run.objects.runnable().order_by("pk")
-    first: datetime | None = waiting.values_list("created_at", flat=True).first()
+    waiting = Run.objects.runnable()
+    first = waiting.order_by("pk").values_list("created_at", "wake_at_ms").first()
     seen = Lease.objects.aggregate(seen=Max("heartbeat_ms"))["seen"]
     return Workers(
         driving=live.values("owner").distinct().count(),
-        waiting=waiting[:_MOST_COUNTED].count() if first is not None else 0,
-        waiting_since=first,
+        waiting=waiting.order_by()[:_MOST_COUNTED].count() if first is not None else 0,
+        waiting_since=_since(*first) if first is not None else None,
         last_seen=moment(seen) if seen else None,
     )
+
+
+def _since(created_at: datetime, wake_at_ms: int | None) -> datetime:
+    """Since when a run could go on: since it was made, or since it was woken."""
+    woken = moment(wake_at_ms) if wake_at_ms else created_at
+    return max(created_at, woken)
 
 
 def concurrency_line(plan: Plan, values: Mapping[str, Any], user: AbstractUser | AnonymousUser) -> Line | None:
@@ -105,6 +111,12 @@ def concurrency_line(plan: Plan, values: Mapping[str, Any], user: AbstractUser |
         hidden=len([run for run in holding if run not in seen]),
         ahead=slots.filter(number__isnull=True).count(),
     )
+
+
+def earlier_runs(workflow: Workflow, *, limit: int = 5) -> list[Run]:
+    """The newest runs of a workflow, for who wants to start one like them."""
+    rows = Run.objects.filter(workflow=workflow).order_by("-pk").only("title", "status", "created_at", "started_by")
+    return list(rows[:limit])
 
 
 def prefill_of(run: Run) -> Prefill:
