@@ -9,12 +9,12 @@ database in ``DATABASE_URL``.
 
 from __future__ import annotations
 
+import argparse
 import gc
 import json
 import os
 import re
 import signal
-import sys
 import traceback
 from collections.abc import Callable
 from typing import Any
@@ -115,6 +115,9 @@ if __name__ == "__main__":
     django.setup()
     from tests.attacks.everything import ATTACKS
 
-    sampling = "--sample" in sys.argv
-    names = [word for word in sys.argv[1:] if not word.startswith("--")] or list(ATTACKS)
-    print(json.dumps({name: kill_everywhere(ATTACKS[name], sample=sampling) for name in names}))
+    parser = argparse.ArgumentParser(prog="python -m tests.attacks.kills", description=__doc__)
+    parser.add_argument("worlds", nargs="*", choices=[*ATTACKS, []], metavar="WORLD", help="default: all")
+    parser.add_argument("--sample", action="store_true", help="kill at a few writes of each verb")
+    wanted = parser.parse_args()
+    worlds = wanted.worlds or list(ATTACKS)
+    print(json.dumps({name: kill_everywhere(ATTACKS[name], sample=wanted.sample) for name in worlds}))

@@ -15,8 +15,8 @@ from tests.attacks.machine import LedgerMachine
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
-EXAMPLES = int(os.environ.get("WAYPOST_TEST_EXAMPLES", "8"))
-STEPS = int(os.environ.get("WAYPOST_TEST_STEPS", "40"))
+EXAMPLES = int(os.environ.get("WAYPOST_TEST_EXAMPLES", "6"))
+STEPS = int(os.environ.get("WAYPOST_TEST_STEPS", "35"))
 
 
 def test_whatever_happens_in_any_order_runs_are_what_the_model_says() -> None:
