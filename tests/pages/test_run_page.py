@@ -122,6 +122,8 @@ def test_parents_children_and_forks_are_linked() -> None:
     assert f'href="/runs/{child}/"' in text_of(client.get(f"/runs/{parent.run_id}/"))
     assert f'part of <a href="/runs/{parent.run_id}/">' in text_of(client.get(f"/runs/{child}/"))
     assert f"run {child}" in text_of(client.get(f"/runs/{parent.run_id}/visits/1/"))
+    row = text_of(client.get(f"/runs/{parent.run_id}/")).split('id="row-v1"')[1].split("</li>")[0]
+    assert f'href="/runs/{child}/"' in row
 
 
 def test_the_box_says_why_and_what_to_do() -> None:
@@ -170,6 +172,16 @@ def test_the_token_is_of_one_person_and_of_one_state() -> None:
     other = visitor(*LOOK, name="bob").get(f"/runs/{run_id}/parts/live/")
     assert one.headers["ETag"] != other.headers["ETag"]
     assert "no-store" in one.headers["Cache-Control"]
+
+
+def test_the_step_beside_the_timeline_is_kept_in_the_address() -> None:
+    """A reload shows the same step; one that is not there leaves the run as it is."""
+    run_id = played("  - { id: work, kind: shell, run: x }", work=ok("a long story"))
+    client = visitor(*LOOK)
+    assert "a long story" in text_of(client.get(f"/runs/{run_id}/?panel=1"))
+    missing = client.get(f"/runs/{run_id}/?panel=77")
+    assert missing.status_code == 200
+    assert "a long story" not in text_of(missing)
 
 
 def test_new_events_are_added_at_the_end_of_a_live_log() -> None:

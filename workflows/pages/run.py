@@ -7,6 +7,7 @@ from typing import Any
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 
+from workflows.errors import Refusal
 from workflows.pages.guard import page
 from workflows.pages.run_context import RunView, context_of, number_in
 from workflows.queries.excerpts import excerpts
@@ -26,7 +27,12 @@ def overview(view: RunView) -> dict[str, Any]:
     """Timeline, graph, input and output of a run, and the step that is looked at beside them."""
     context = {**view.timeline(), **view.graph(), **_values(view)}
     panel = number_in(view.request, "panel")
-    return context | ({"panel": visit_of(view, panel), "is_panel": True} if panel else {})
+    if panel is None:
+        return context
+    try:
+        return {**context, "panel": visit_of(view, panel), "is_panel": True}
+    except Refusal:  # an address with a step that is not there still shows the run
+        return context
 
 
 def _values(view: RunView) -> dict[str, Any]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import cached_property
 from typing import Any
@@ -21,7 +21,7 @@ from workflows.queries.graph import graph_of
 from workflows.queries.run_graph import graph_states
 from workflows.queries.run_page import Head, head_of, now_of, run_for_page
 from workflows.queries.timeline import Row, Timeline
-from workflows.queries.timeline_rows import Wanted, opened_from, timeline_of
+from workflows.queries.timeline_rows import Wanted, children_of, opened_from, timeline_of
 from workflows.queries.visit_page import find_visit
 from workflows.queries.why import needs_somebody
 from workflows.queries.why_facts import Because, Target
@@ -60,6 +60,7 @@ class Line:
     fold: str = ""
     next: str = ""
     previous: str = ""
+    children: tuple[tuple[int, str], ...] = ()
 
 
 class RunView:
@@ -120,7 +121,7 @@ class RunView:
         is_broken = found.timeline.scale.is_broken
         return {
             "timeline": found.timeline,
-            "lines": [self._line(row) for row in found.timeline.rows],
+            "lines": self._lines(found.timeline.rows),
             "earlier": earlier,
             "later": later,
             "other_scale": self.page_address(scale="time" if is_broken else "work"),
@@ -159,6 +160,12 @@ class RunView:
         return step is not None and step.sensitive
 
     _timeline: Timeline
+
+    def _lines(self, rows: Iterable[Row]) -> list[Line]:
+        calls = [row.visit for row in rows if row.kind == "workflow" and row.visit is not None]
+        children = children_of(self.run.pk, calls, self.request.user)
+        lines = [self._line(row) for row in rows]
+        return [replace(line, children=tuple(children.get(line.row.visit or 0, ()))) for line in lines]
 
     def _line(self, row: Row) -> Line:
         if row.visit is None:

@@ -207,6 +207,16 @@ def _scope(row: Mapping[str, Any]) -> ScopeFacts:
     return ScopeFacts(**{name: row[name] for name in names}, outcome=outcome)
 
 
+def children_of(run_id: int, visits: Collection[int], user: Any) -> dict[int, list[tuple[int, str]]]:
+    """The child runs that these visits started, with their statuses, as far as ``user`` may see them."""
+    found: dict[int, list[tuple[int, str]]] = defaultdict(list)
+    if visits:
+        rows = Run.objects.visible_to(user).filter(parent_run_id=run_id, parent_visit__in=list(visits)).order_by("pk")
+        for visit, child, status in rows.values_list("parent_visit", "pk", "status")[:MOST_STEPS]:
+            found[visit].append((child, status))
+    return found
+
+
 def opened_from(texts: Iterable[str]) -> dict[int, int]:
     """Which maps are open, from texts such as ``5`` and ``5:50``; what is neither is ignored.
 
