@@ -11,9 +11,10 @@ from django.utils import timezone
 
 from workflows.clock import database_now_ms, moment
 from workflows.conf import conf
-from workflows.models import Lease, Run, RunFilter
+from workflows.models import Lease, RunFilter
 from workflows.queries.inbox import Inbox, waiting_for
 from workflows.queries.run_list import RunRow, counts_by_status, run_page
+from workflows.queries.visible import seen_runs
 from workflows.statuses import LIVE_STATUSES, RunStatus
 
 if TYPE_CHECKING:
@@ -72,9 +73,8 @@ def home_of(user: AbstractUser | AnonymousUser) -> Home:
 
 def workers(user: AbstractUser | AnonymousUser) -> list[WorkerRow]:
     """The workers that hold a lease on a run that the person sees, the longest silent first. Two queries."""
-    runs = Run.objects.all() if user.is_superuser else Run.objects.visible_to(user)
     now_ms = database_now_ms()
-    leases = Lease.objects.filter(run__in=runs.filter(status__in=LIVE_STATUSES), expires_ms__gt=now_ms)
+    leases = Lease.objects.filter(run__in=seen_runs(user).filter(status__in=LIVE_STATUSES), expires_ms__gt=now_ms)
     rows = leases.values("owner").annotate(runs=Count("run"), beat=Max("heartbeat_ms"), first=Min("acquired_ms"))
     silent_ms = conf().heartbeat_ms * _MISSED_BEATS
     return [

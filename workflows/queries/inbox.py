@@ -16,6 +16,7 @@ from workflows.clock import moment
 from workflows.engine.draft import visit_path
 from workflows.jsonvalue import canonical
 from workflows.models import Interrupt, Run, Visit, Vote
+from workflows.queries.visible import hidden_workflows
 from workflows.statuses import InterruptStatus
 
 if TYPE_CHECKING:
@@ -88,8 +89,9 @@ _BY_DEADLINE = (F("deadline_ms").asc(nulls_last=True), "pk")
 
 
 def _visible(user: AbstractUser | AnonymousUser) -> Any:
+    hidden = hidden_workflows(user)
     rows = Interrupt.objects.filter(inherited=False)
-    return rows if user.is_superuser else rows.filter(run__in=Run.objects.visible_to(user).values("pk"))
+    return rows.exclude(run__workflow__in=hidden) if hidden else rows
 
 
 def _waiting(user: AbstractUser | AnonymousUser, limit: int) -> Iterable[Interrupt]:
