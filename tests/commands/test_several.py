@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from django.contrib.auth.models import User
 from django.core.management import execute_from_command_line
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
@@ -32,6 +33,12 @@ def run_of(folder: Path, text: str, name: str = "demo") -> int:
     return Run.objects.latest("pk").pk
 
 
+@pytest.fixture
+def alice() -> None:
+    """A user, whom only the embedded database makes by itself."""
+    User.objects.create_user("alice")
+
+
 def statuses() -> dict[int, str]:
     return dict(Run.objects.order_by("pk").values_list("pk", "status"))
 
@@ -39,7 +46,7 @@ def statuses() -> dict[int, str]:
 # ---- abandon (ABR.1, ABR.2) ------------------------------------------------------------------------------------------
 
 
-def test_a_wrong_abandonment_is_undone_by_resume(tmp_path: Path) -> None:
+def test_a_wrong_abandonment_is_undone_by_resume(tmp_path: Path, alice: None) -> None:
     """ABR.1, ABR.2: the run goes on where it stood."""
     run = waiting_run(tmp_path, NAPS)
     answer = manage("runs", "abandon", str(run), "--reason", "the wrong one")
@@ -241,7 +248,7 @@ def test_an_unknown_option_is_told_with_the_usage_of_its_action(capsys: pytest.C
 # ---- steer (CTL.5) ---------------------------------------------------------------------------------------------------
 
 
-def test_a_text_is_accepted_once_and_waits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_text_is_accepted_once_and_waits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, alice: None) -> None:
     """CTL.5"""
     run = waiting_run(tmp_path, SLEEPS)
     give_stdin(monkeypatch, "go left\nthen right\n")
@@ -267,7 +274,7 @@ def test_standard_input_holds_one_thing() -> None:
 # ---- audit -----------------------------------------------------------------------------------------------------------
 
 
-def test_the_audit_of_a_run_names_who_did_what_and_why(tmp_path: Path) -> None:
+def test_the_audit_of_a_run_names_who_did_what_and_why(tmp_path: Path, alice: None) -> None:
     """WEB.2"""
     run = waiting_run(tmp_path, SLEEPS)
     manage("runs", "pause", str(run), "--as", "alice", "--reason", "lunch")

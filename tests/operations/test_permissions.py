@@ -242,7 +242,7 @@ def test_a_reason_that_cannot_be_kept_is_refused(reason: str) -> None:
 def test_a_text_that_steers_stays_pending_where_no_step_takes_it() -> None:
     """CTL.5"""
     run_id = parked(TIMER)
-    accepted = steer(run_id, "to the left", actor=shell_actor("alice"), request_id="r1")
+    accepted = steer(run_id, "to the left", actor=shell_actor(), request_id="r1")
     hand = Hand(run_id)
     hand.pass_time(3_600_000)
     hand.step()
@@ -331,9 +331,8 @@ def test_the_audit_is_read_newest_first_in_pages() -> None:
 def test_entries_are_found_by_who_what_and_whether() -> None:
     """WEB.2"""
     run_id = parked(TIMER)
+    alice = person("alice", "hold_run")
     steer(run_id, "left", actor=shell_actor("alice"))
-    alice = User.objects.get(username="alice")
-    alice.user_permissions.set(Permission.objects.filter(codename__in=["view_run", "hold_run"]))
     steer(run_id, "right", actor=user_actor(alice, through="key ci"))
     with pytest.raises(Refusal):
         runs.abandon(run_id, actor=user_actor(alice), reason="r")
