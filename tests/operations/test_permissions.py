@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -243,9 +244,7 @@ def test_a_text_that_steers_stays_pending_where_no_step_takes_it() -> None:
     """CTL.5"""
     run_id = parked(TIMER)
     accepted = steer(run_id, "to the left", actor=shell_actor(), request_id="r1")
-    hand = Hand(run_id)
-    hand.pass_time(3_600_000)
-    hand.step()
+    Hand(run_id, now=timezone.now() + timedelta(hours=2)).step()
     assert Run.objects.get(pk=run_id).status == "succeeded"
     message = ControlMessage.objects.get(run_id=run_id)
     assert (message.kind, message.sequence, json.loads(message.payload), message.consumed_at) == (
