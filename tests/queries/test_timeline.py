@@ -192,6 +192,17 @@ def test_the_steps_of_a_block_stand_below_it_without_a_row_between() -> None:
     assert [(row.key, row.depth) for row in drawn(Facts(visits=visits, scopes=scopes)).rows] == [("v1", 0), ("v2", 1)]
 
 
+def test_a_map_whose_items_are_not_all_shown_is_no_pause() -> None:
+    """What is folded may have worked all the time."""
+    visits = [visit(1, 0, 100, kind="map", attempts=0), visit(2, 0, 1, scope="step1[0]")]
+    scopes = [ScopeFacts(path="step1[0]", kind="item", parent_visit=1, index=0, outcome="ok")]
+    facts: dict[str, Any] = {"visits": visits, "tries": [attempt(2, 1, 0, 1)], "scopes": scopes}
+    part = Fold(counts=Counts(total=900, ok=900), is_large=True, shown=1)
+    assert not drawn(Facts(**facts, folds={1: part}), end=100).scale.has_pauses
+    whole = Fold(counts=Counts(total=1, ok=1), shown=1)
+    assert drawn(Facts(**facts, folds={1: whole}), end=100).scale.is_broken
+
+
 def test_visits_taken_over_from_before_the_start_begin_the_axis() -> None:
     """FORK.2: inherited visits have the moments of the origin."""
     found = drawn(Facts(visits=[visit(1, -20, -10, inherited=True), visit(2, 0, 10)]), without_pauses=False)

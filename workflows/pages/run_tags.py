@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
+from datetime import datetime
 from typing import Any
 from urllib.parse import urlencode
 
 from django import template
+from django.utils import timezone
 from django.utils.html import escape
 from django.utils.safestring import SafeString
 
@@ -114,6 +116,11 @@ def css_word(value: Any) -> str:
 @register.filter
 def origin_words(value: str) -> str:
     return _ORIGINS.get(value, value)
+
+
+@register.filter
+def is_past(at: datetime) -> bool:
+    return at < timezone.now()
 
 
 @register.filter

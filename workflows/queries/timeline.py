@@ -330,14 +330,18 @@ def _container_bar(inside: Sequence[VisitFacts], state: str, *, is_over: bool) -
 
 
 def _busy(rows: Iterable[Row], until: datetime) -> list[tuple[datetime, datetime]]:
-    """The times in which something was done: attempts, steps without attempts; folded containers as a whole."""
+    """The times in which something was done: attempts, steps without attempts; containers whose items are not all
+    here as a whole."""
     spans = []
     for row in rows:
         for bar in row.bars:
-            is_folded = bar.kind == "container" and row.fold is not None and not row.fold.is_open
-            if bar.kind in ("attempt", "point") or is_folded:
+            if bar.kind in ("attempt", "point") or (bar.kind == "container" and _hides_items(row.fold)):
                 spans.append((bar.started_at, bar.ended_at or until))
     return spans
+
+
+def _hides_items(fold: Fold | None) -> bool:
+    return fold is not None and fold.shown < fold.counts.total
 
 
 def _placed(row: Row, axis: Scale, until: datetime) -> Row:
