@@ -48,8 +48,8 @@ TEXT = workflow(
     after="finally: [{ id: tidy, kind: shell, run: x, access: read }]",
 )
 KEY = "shared"
-MOST_RUNS = 4
-PICK = st.integers(0, MOST_RUNS - 1)
+MOST_RUNS = 3
+PICK = st.integers(0, 59)
 
 
 class LedgerMachine(RuleBasedStateMachine):
@@ -76,26 +76,52 @@ class LedgerMachine(RuleBasedStateMachine):
     def now(self) -> datetime:
         return self.began + timedelta(minutes=self.minutes)
 
-    def pick(self, number: int) -> tuple[int, Expected]:
-        run_id = self.ids[number % len(self.ids)]
+    def pick(self, number: int, *, among: str = "") -> tuple[int, Expected]:
+        """One of the runs, mostly one with which something can be done: ``among`` names what it has to be."""
+        fit = [run_id for run_id in self.ids if number % 5 and self.fits(self.expected[run_id], among)]
+        chosen = fit or self.ids
+        run_id = chosen[number % len(chosen)]
         return run_id, self.expected[run_id]
+
+    @staticmethod
+    def fits(run: Expected, among: str) -> bool:
+        return {
+            "": True,
+            "at work": run.driver == "live",
+            "undriven": run.driver != "live" and run.status not in FINAL,
+            "asking": run.doing == "people" and run.status not in FINAL,
+            "uncertain": run.doing == "reconcile",
+            "over": run.status in ("failed", "abandoned"),
+        }[among]
 
     # ---- rules ------------------------------------------------------------------------------------------------------
 
     @precondition(lambda self: len(self.ids) < MOST_RUNS)
-    @rule()
-    def start(self) -> None:
+    @rule(depth=st.integers(0, 4))
+    def start(self, depth: int) -> None:
+        """A new run, which may have come some way already."""
         run_id = publish_in_line(TEXT, KEY, max=2).run_id
         self.ids.append(run_id)
         self.expected[run_id] = Expected()
         self.seen[run_id] = ("queued", 1, 2)
         self.line.take(run_id)
+        if depth and run_id in self.line.holders:
+            self.drive_run(run_id)
+            for move in (
+                lambda: self.decide(run_id, "ok"),
+                lambda: self.reply_to(run_id, "go"),
+                lambda: self.drive_run(run_id),
+            )[: depth - 1]:
+                move()
 
     @precondition(lambda self: self.ids)
     @rule(number=PICK)
     def drive(self, number: int) -> None:
-        """Somebody takes the run and makes a first decision."""
-        run_id, run = self.pick(number)
+        """Somebody takes a run and makes a first decision."""
+        self.drive_run(self.pick(number, among="undriven")[0])
+
+    def drive_run(self, run_id: int) -> None:
+        run = self.expected[run_id]
         wanted = run.acquire(has_place=run_id in self.line.holders, now=self.minutes)
         taken: list[Hand] = []
         owner, at_ms = f"driver {run.epoch}", unix_ms(self.now)
@@ -111,14 +137,21 @@ class LedgerMachine(RuleBasedStateMachine):
     @rule(number=PICK, result=st.sampled_from(["ok", "ok", "ok", "bad"]))
     def settle(self, number: int, result: str) -> None:
         """The effect that runs ends."""
-        run_id, run = self.pick(number)
+        run_id, run = self.pick(number, among="at work")
         if run.driver == "live" and run.doing == "effect":
             self.decide(run_id, result)
 
     @precondition(lambda self: self.ids)
     @rule(number=PICK)
+    def drive_on(self, number: int) -> None:
+        """The same as two rules: most of what happens to runs is that they go on."""
+        self.drive(number)
+        self.settle(number, "ok")
+
+    @precondition(lambda self: self.ids)
+    @rule(number=PICK)
     def look_for_messages(self, number: int) -> None:
-        run_id, run = self.pick(number)
+        run_id, run = self.pick(number, among="at work")
         if run.driver == "live":
             self.decide(run_id)
 
@@ -126,7 +159,7 @@ class LedgerMachine(RuleBasedStateMachine):
     @rule(number=PICK)
     def die(self, number: int) -> None:
         """The driver dies with a result in hand."""
-        run_id, run = self.pick(number)
+        run_id, run = self.pick(number, among="at work")
         if run.driver == "live":
             hand = self.hands.pop(run_id)
             (name,) = hand.running
@@ -146,6 +179,8 @@ class LedgerMachine(RuleBasedStateMachine):
     @precondition(lambda self: self.ids)
     @rule(number=PICK)
     def cancel(self, number: int) -> None:
+        if number % 3:
+            return
         run_id, run = self.pick(number)
         assert self.tell(run_id, ControlKind.CANCEL) == run.cancel(), run
 
@@ -159,7 +194,10 @@ class LedgerMachine(RuleBasedStateMachine):
     @precondition(lambda self: self.ids)
     @rule(number=PICK, decision=st.sampled_from(["go", "go", "stop"]))
     def reply(self, number: int, decision: str) -> None:
-        run_id, run = self.pick(number)
+        self.reply_to(self.pick(number, among="asking")[0], decision)
+
+    def reply_to(self, run_id: int, decision: str) -> None:
+        run = self.expected[run_id]
         question = Interrupt.objects.filter(run_id=run_id).order_by("-attempt").first()
         if question is None or run.doing == "answered" or question.status == "answered":
             return
@@ -173,7 +211,7 @@ class LedgerMachine(RuleBasedStateMachine):
     @precondition(lambda self: self.ids)
     @rule(number=PICK, decision=st.sampled_from(["happened", "did_not", "stop"]))
     def say_what_happened(self, number: int, decision: Any) -> None:
-        run_id, run = self.pick(number)
+        run_id, run = self.pick(number, among="uncertain")
         outcome = "ok" if decision == "happened" else ""
         told = Reconciliation(decision=decision, actor="bob", reason="looked", outcome=outcome, output=store(1))
         visit = Attempt.objects.filter(run_id=run_id, status="interrupted").order_by("-visit").values("visit").first()
@@ -193,7 +231,7 @@ class LedgerMachine(RuleBasedStateMachine):
     @precondition(lambda self: self.ids)
     @rule(number=PICK)
     def open_again(self, number: int) -> None:
-        run_id, run = self.pick(number)
+        run_id, run = self.pick(number, among="over")
         if run.status == "abandoned" and (run.ending or run.is_held):
             return
         code = refusal_of(lambda: reopen(run_id=run_id, actor="bob", reason="again", now=self.now))
@@ -209,6 +247,8 @@ class LedgerMachine(RuleBasedStateMachine):
     @precondition(lambda self: self.ids)
     @rule(number=PICK)
     def give_up(self, number: int) -> None:
+        if number % 3:
+            return
         run_id, run = self.pick(number)
         code = refusal_of(lambda: abandon(run_id=run_id, actor="bob", reason="enough", now=self.now))
         assert (code or "abandoned") == run.abandon(), run
