@@ -264,7 +264,21 @@ def test_json_starts_a_run_and_problems_name_the_path() -> None:
     assert values_of(Run.objects.get())["count"] == 9
 
 
-@pytest.mark.parametrize("text", ["{", "[1]", '{"a": 1, "a": 2}', '{"tag": "x", "nope": 1}'])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "{",
+        "[1]",
+        '{"a": 1, "a": 2}',
+        '{"tag": "x", "nope": 1}',
+        '{"tag": NaN}',
+        '{"tag": 5}',
+        '{"hosts": 5}',
+        '{"hosts": [{"x": [1]}, true]}',
+        '{"size": "wide"}',
+        '{"dry_run": "perhaps"}',
+    ],
+)
 def test_json_that_fields_cannot_hold_stays_json(text: str) -> None:
     published()
     client = visitor(*START)
@@ -274,6 +288,7 @@ def test_json_that_fields_cannot_hold_stays_json(text: str) -> None:
     assert fields_of(response)["json"] == text
     assert fields_of(response)["mode"] == "json"
     assert "problem" in page_text(response)
+    assert client.post(f"{ADDRESS}preview/", {"mode": "json", "json": text}).status_code == 200
 
 
 def test_the_preview_follows_what_is_typed() -> None:
@@ -337,6 +352,33 @@ def test_a_run_that_a_person_may_not_see_fills_nothing_in() -> None:
 
 def _group(name: str) -> int:
     return Group.objects.create(name=name).pk
+
+
+def test_a_choice_that_is_no_longer_allowed_is_shown_and_not_changed_unseen() -> None:
+    published()
+    client = visitor(*START)
+
+    response = client.get(f"{ADDRESS}?p.region=mars&p.tag=x")
+
+    assert fields_of(response)["field-region"] == "mars"
+    assert client.post(ADDRESS, {**fields_of(response), "action": "start"}).status_code == 422
+
+
+def test_what_an_earlier_version_took_as_something_else_fills_in_what_it_can() -> None:
+    before = (
+        "params: { hosts: { type: string }, size: { type: string }, count: { type: string }, tag: { type: string } }"
+    )
+    published(workflow("  - { id: work, kind: shell, run: make }", before=before))
+    client = visitor(*START)
+    sent = {"field-hosts": "abc", "field-size": "wide", "field-count": "many", "field-tag": "x", "action": "start"}
+    client.post(ADDRESS, sent)
+    published()
+
+    response = client.get(f"{ADDRESS}?from_run={Run.objects.get().pk}")
+
+    assert response.status_code == 200
+    assert fields_of(response)["field-hosts"] == '"abc"'
+    assert client.post(ADDRESS, {**fields_of(response), "action": "start"}).status_code == 422
 
 
 def test_an_older_version_can_be_started_while_what_is_typed_is_kept() -> None:

@@ -352,3 +352,22 @@ def test_a_check_of_a_sound_text_shows_what_it_looks_like() -> None:
 
     assert "No problems." in text
     assert 'aria-label="Graph of Make it"' in text
+
+
+@pytest.mark.parametrize("name", ["a%00b", "..", "%2e%2e%2fx", "x" * 3000, "Übung", "%F0%9F%92%A5", "-", "a b"])
+def test_names_that_nothing_can_have_are_not_found(name: str) -> None:
+    client = visitor(*LOOK, "start_run", "publish_plan")
+
+    for address in ("", "start/", "edit/", "versions/", "versions/1/", "compare/"):
+        assert client.get(f"/workflows/{name}/{address}").status_code == 404
+    assert client.post(f"/workflows/{name}/library/").status_code in (403, 404)
+
+
+def test_numbers_that_no_version_has_are_not_found() -> None:
+    published(SMALL)
+    client = visitor(*LOOK, "start_run")
+    huge = "9" * 30
+
+    assert client.get(f"/workflows/demo/versions/{huge}/").status_code == 404
+    assert client.get(f"/workflows/demo/versions/{huge}/source/").status_code == 404
+    assert client.get(f"/workflows/demo/start/?version={huge}&from_run={huge}").status_code == 200

@@ -71,6 +71,12 @@ class LedgerAdmin(_Admin):
             return rows
         return rows.filter(Q(**{f"{self.path_to_run}__in": Run.objects.visible_to(request.user)}))
 
+    def get_search_results(
+        self, request: HttpRequest, queryset: QuerySet[Any], search_term: str
+    ) -> tuple[QuerySet[Any], bool]:
+        """No text of the database holds NUL, and PostgreSQL refuses to look for it."""
+        return super().get_search_results(request, queryset, search_term.replace("\0", ""))
+
     def get_fields(self, request: HttpRequest, obj: Any = None) -> list[Any]:
         names = [field.name for field in self.model._meta.fields if field.name not in self.large]
         return [*names, *(["beginnings"] if self.large else [])]

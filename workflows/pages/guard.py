@@ -74,6 +74,7 @@ def _answer(
     try:
         if needs is not None:
             _require(request, needs)
+        _refuse_nul(request)
         return view(request, *args, **kwargs)
     except Refusal as refusal:
         return refused(request, refusal)
@@ -83,6 +84,13 @@ def _answer(
             raise
         logger.warning("%s %s: %s", request.method, request.path, refusal_of_store.message)
         return refused(request, explained(refusal_of_store))
+
+
+def _refuse_nul(request: HttpRequest) -> None:
+    """No text of the database holds NUL, and PostgreSQL refuses to look for it. What is posted is checked field by
+    field, where it can be told beside the field. Raises ``input.invalid``."""
+    if any("\0" in text for texts in request.GET.lists() for text in (texts[0], *map(str, texts[1]))):
+        raise Refusal("input.invalid", reason="The address contains the character U+0000, which no text here has.")
 
 
 def is_fragment(request: HttpRequest) -> bool:

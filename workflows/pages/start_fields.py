@@ -12,7 +12,8 @@ from typing import Any
 
 from workflows.definitions.field_values import converted
 from workflows.errors import Problem
-from workflows.pages.fields import PREFIX, FieldView, Typed, field_views, typed
+from workflows.pages.fields import PREFIX, Choice, FieldView, Typed, field_views, typed
+from workflows.pages.tags import pretty
 
 Declaration = Mapping[str, Any]
 Texts = Mapping[str, str]
@@ -58,7 +59,17 @@ def _field(declaration: Declaration, texts: Texts, problems: Sequence[Problem]) 
     view = field_views([declaration], texts, problems)[0]
     # what a person typed into a hidden field is theirs; it comes back like everything else
     typed_text = texts.get(view.input_name, "") if view.widget == "secret" else view.value
-    return replace(view, value=typed_text, hint=_with_default(view.hint, declaration))
+    return replace(
+        view, value=typed_text, hint=_with_default(view.hint, declaration), choices=_with_foreign(view, texts)
+    )
+
+
+def _with_foreign(view: FieldView, texts: Texts) -> tuple[Choice, ...]:
+    """The choices, and what a link or an earlier version chose that is not among them: it must not change unseen."""
+    text = texts.get(view.input_name, "")
+    if view.widget != "choices" or not text or any(one.is_chosen for one in view.choices):
+        return view.choices
+    return (*view.choices, Choice(value=text, label=f"{text[:80]} (not allowed here)", is_chosen=True))
 
 
 def _with_default(hint: str, declaration: Declaration) -> str:
@@ -137,6 +148,9 @@ def _text(declaration: Declaration, value: Any) -> str:
     """The text that an untouched form would show for a default of this value."""
     if value == []:
         return ""
+    is_plain_list = isinstance(value, list) and not any(isinstance(item, (list, dict, bool)) for item in value)
+    if declaration["type"] == "array" and not is_plain_list:
+        return pretty(value)
     shown = {**declaration, "default": value, "sensitive": False}
     return field_views([shown], None)[0].value
 

@@ -185,9 +185,10 @@ def _to_form(form: Form) -> None:
     except Refusal as refusal:
         form.problems = refusal.problems
         return
-    unknown = [problem for problem in check_parameters(form.params, values).problems if problem.code == "E603"]
-    if unknown:
-        form.problems = tuple(unknown)
+    # unknown names have no field, and a value of another type would become one of the declared type unseen
+    lost = [one for one in check_parameters(form.params, values).problems if one.code in ("E602", "E603", "E605")]
+    if lost:
+        form.problems = tuple(lost)
         return
     form.texts = texts_of(form.params, values)
     form.mode = "form"

@@ -324,7 +324,7 @@ class _Artist:
             kind=step.kind,
             family=f"ends_{note}" if step.kind == "end" else FAMILIES.get(step.kind, "work"),
             title=title,
-            lines=(cut_to_width(title, room, 13), cut_to_width(below, below_room, 11)),
+            lines=(cut_to_width(title, room, 14), cut_to_width(below, below_room, 11)),
             x=0,
             y=0,
             width=self.width,

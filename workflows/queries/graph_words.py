@@ -49,7 +49,7 @@ def second_line(step: StepPlan) -> str:
 
 
 def node_width(plan: Plan) -> int:
-    widest = max((text_width(title_of(step), 13) for step in plan.steps.values()), default=0)
+    widest = max((text_width(title_of(step), 14) for step in plan.steps.values()), default=0)
     below = max((text_width(second_line(step), 11) - 6 for step in plan.steps.values()), default=0)
     return max(_LEAST_WIDTH, min(_MOST_WIDTH, max(widest, below) + ICON_AND_MARK)) // 2 * 2
 
