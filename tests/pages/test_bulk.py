@@ -108,6 +108,14 @@ def test_what_is_not_clear_is_refused(data: dict[str, str], status: int) -> None
     assert all_rows() == before
 
 
+@pytest.mark.parametrize("name", ["reason", "request_id", "workflow", "text", "by", "key", "error", "status", "parent"])
+def test_characters_that_no_text_has_are_no_error(name: str) -> None:
+    """DB.4"""
+    play(publish_run(ASKS))
+    data = {"action": "pause", "scope": "all", "status": "paused", "reason": "x", "request_id": "r1", name: "a\0b"}
+    assert admin().post(new(), data).status_code in (302, 422)
+
+
 def test_the_page_of_a_bulk_action_goes_on_by_itself() -> None:
     run = play(publish_run(ASKS)).pk
     client = admin()

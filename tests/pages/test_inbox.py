@@ -177,6 +177,16 @@ def test_an_answer_needs_the_token_of_its_form() -> None:
     assert Vote.objects.count() == 0
 
 
+@pytest.mark.parametrize("name", ["comment", "field_note", "field_count", "decision"])
+def test_characters_that_no_text_has_are_refused_beside_the_field(name: str) -> None:
+    """DB.4"""
+    run = asked(APPROVAL, started_by="bob")
+    before = all_rows()
+    said = {"decision": "approved", "field_count": "3", name: "a\0b"}
+    assert say(approver("ann"), run, said.pop("decision"), **said).status_code == 422
+    assert all_rows() == before
+
+
 def inbox_of(client: Client, show: str = "mine") -> list[str]:
     page = client.get(reverse("pages:inbox"), {"show": show}).content.decode()
     return re.findall(r'class="inbox-ask" href="/runs/(\d+)/', page)

@@ -97,6 +97,15 @@ def test_a_decision_that_cannot_be_taken_comes_back_with_what_was_typed(said: di
     assert all_rows() == before
 
 
+@pytest.mark.parametrize("name", ["reason", "output", "message", "outcome", "error_code", "exit_code"])
+def test_characters_that_no_text_has_are_refused(name: str) -> None:
+    """DB.4"""
+    run = interrupted()
+    result = "failed" if name in ("message", "error_code") else "ok"
+    said = {"decision": "happened", "result": result, "error_code": "timeout", "reason": "x", name: '"a\0b"'}
+    assert decide(operator(), run, **said).status_code == 422
+
+
 def test_a_second_decision_is_told_that_there_is_nothing_to_decide() -> None:
     """ADM.6: one decision for one attempt."""
     run = interrupted()

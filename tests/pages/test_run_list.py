@@ -65,7 +65,6 @@ def test_the_address_says_which_runs_are_shown() -> None:
         "parent=-1",
         "after=99999999999999999999999",
         "waits_for=godot",
-        "text=%00",
         "text=" + "x" * 5000,
         "by=%F0%9F%98%80&key=%25&error=%22",
     ],
@@ -74,6 +73,11 @@ def test_no_address_is_an_error(query: str) -> None:
     """WEB.4"""
     play(publish_run(ENDS))
     page_of(viewer(), query)
+
+
+def test_a_character_that_no_text_has_is_refused_calmly() -> None:
+    """DB.4"""
+    assert viewer().get(f"{reverse('pages:run_list')}?text=%00").status_code == 422
 
 
 def test_what_is_not_understood_is_told_and_left_out() -> None:

@@ -129,3 +129,4 @@ def test_hints_about_commands_are_left_out_on_pages() -> None:
     assert tags.page_hint("Look at it again. `runs answer 4` does it.") == "Look at it again."
     assert tags.page_hint("Run `python manage.py migrate`.") == "Run `python manage.py migrate`."
     assert tags.page_hint(None) == ""
+    assert tags.page_message("Skipping a step needs a reason (`--reason`).") == "Skipping a step needs a reason."

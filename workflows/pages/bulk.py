@@ -74,7 +74,7 @@ def _created(request: HttpRequest, action: str, meant: RunFilter) -> HttpRespons
         meant,
         actor=actor(request),
         reason=request.POST.get("reason", "").replace("\r\n", "\n"),
-        request_id=request.POST.get("request_id", ""),
+        request_id=request.POST.get("request_id", "").replace("\0", ""),
     )
     return HttpResponseRedirect(resolve_url("pages:bulk", number))
 

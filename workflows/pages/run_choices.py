@@ -54,7 +54,7 @@ def chosen(given: QueryDict) -> Chosen:
     faults: list[str] = []
     values: dict[str, Any] = {"statuses": _statuses(given.getlist("status"), faults)}
     for name, target in _TEXTS.items():
-        values[target] = given.get(name, "").strip()[:MOST_TEXT] or None
+        values[target] = _text(name, given.get(name, ""), faults) or None
     for name in _MOMENTS:
         values[name] = moment_in(name, given.get(name, "").strip(), faults)
     for name in ("parent", "before", "after"):
@@ -71,6 +71,13 @@ def chosen(given: QueryDict) -> Chosen:
         oldest_first=given.get("sort") == "oldest",
         faults=tuple(faults),
     )
+
+
+def _text(name: str, text: str, faults: list[str]) -> str:
+    if "\0" in text:
+        faults.append(f"The text of “{name}” contains a character that no text here has.")
+        return ""
+    return text.strip()[:MOST_TEXT]
 
 
 def _statuses(words: list[str], faults: list[str]) -> tuple[str, ...]:

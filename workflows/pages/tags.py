@@ -185,6 +185,12 @@ def words(value: str) -> list[str]:
 
 
 @register.filter
+def page_message(value: Any) -> str:
+    """A sentence of ours without the name of the option that a command has for it: ``(`--reason`)``."""
+    return re.sub(r" \(`--[a-z-]+`\)", "", str(value or ""))
+
+
+@register.filter
 def page_hint(value: Any) -> str:
     """A hint without the sentences about commands: on a page there is another way to do it."""
     sentences = re.split(r"(?<=[.!?])\s+", str(value or ""))
