@@ -78,7 +78,7 @@ def test_a_run_killed_in_any_window_ends_as_if_nobody_had_disturbed_it(processes
 @pytest.mark.parametrize("promise", ["read", "idempotent"])
 def test_an_effect_that_may_be_repeated_is_repeated_once_under_its_key(processes: Processes, promise: str) -> None:
     """KILL, ADM.5: the windows around effects, for steps that only read and for idempotent ones"""
-    words = ("--variants", promise, "--windows", *AROUND_EFFECTS, "--sample", "12", "--twice", "1")
+    words = ("--variants", promise, "--windows", *AROUND_EFFECTS, "--sample", "7", "--twice", "0")
     code, said = attack(processes, "sample", *words)
 
     assert said.endswith("\n0 differences\n"), said
@@ -88,24 +88,29 @@ def test_an_effect_that_may_be_repeated_is_repeated_once_under_its_key(processes
     assert [window for window in around if not kills[window]] == []
 
 
+#: The words for the kit, the window, what is planted, and what the kit says of it.
 FAULTS = {
     "a write is repeated without asking": (
         "-- 14",
+        "after the effect",
         "from workflows.engine import recovery; recovery.is_idempotent = lambda step, frozen: True",
         "is a write and was done 2 times",
     ),
     "a repetition gets another key": (
         "--variants read -- 14",
+        "during the effect",
         "from workflows.engine import entering; entering.is_uncertain = lambda attempt: False",
         "was repeated under another dispatch id",
     ),
     "a driver that takes over forgets what was settled": (
         "--sample 3 -- 33",
+        "during the effect",
         "from workflows.engine.memory import Memory; Memory._read = lambda *_, **__: None",
-        "]: output is ",
+        "]: the run was not brought to its end",
     ),
     "effects outlive their worker": (
         "-- 14",
+        "during the effect",
         "from workflows.engine.supervisor import Supervisor; Supervisor.watch = lambda self, group, mark='': None",
         "outlived their driver",
     ),
@@ -115,8 +120,8 @@ FAULTS = {
 @pytest.mark.store("sqlite")
 @pytest.mark.parametrize("name", FAULTS)
 def test_the_kit_finds_a_planted_fault(processes: Processes, name: str) -> None:
-    chosen, fault, complaint = FAULTS[name]
-    words = ("--variants", "written", "--windows", "during the effect", "--sample", "1", "--twice", "0")
+    chosen, window, fault, complaint = FAULTS[name]
+    words = ("--variants", "written", "--windows", window, "--sample", "1", "--twice", "0")
 
     code, said = attack(processes, *words, *chosen.split(), fault=fault)
 
