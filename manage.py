@@ -18,7 +18,7 @@ def main() -> None:
         found = ".".join(str(part) for part in sys.version_info[:2])
         _leave(f"Waypost needs Python 3.11 or newer; this is {found} ({sys.executable}).", _ENVIRONMENT)
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")
-    if sys.argv[1:2] == ["runserver"]:
+    if sys.argv[1:2] in (["runserver"], ["serve"]):
         os.environ.setdefault("WAYPOST_PROCESS", "web")
     try:
         from django.core.management import execute_from_command_line

@@ -5,6 +5,8 @@ from __future__ import annotations
 from datetime import timedelta
 from pathlib import Path
 
+from django.core.exceptions import ImproperlyConfigured
+
 from config import databases
 from config.environment import Environment
 from workflows.stores import files
@@ -41,9 +43,20 @@ DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 DEBUG = env.bool("DEBUG", default=False)
 #: Without SECRET_KEY in the environment one is made once and kept in the private directory.
 WAYPOST_MAKES_SECRET_KEY = not env.str("SECRET_KEY", default="")
+if WAYPOST_MAKES_SECRET_KEY and WAYPOST_PROCESS == "web" and not (WAYPOST_USES_EMBEDDED_DATABASE or DEBUG):
+    raise ImproperlyConfigured("SECRET_KEY has to be set for pages on a database of their own.")
 SECRET_KEY = env.str("SECRET_KEY", default="") or files.secret_key(WAYPOST_VAR / "secret_key")
 ALLOWED_HOSTS = env.list("ALLOWED_HOSTS", default=["localhost", "127.0.0.1", "[::1]"])
 CSRF_TRUSTED_ORIGINS = env.list("CSRF_TRUSTED_ORIGINS", default=[])
+#: The pages are reached over https only: other requests are sent there, and cookies and browsers keep to it.
+HTTPS_ONLY = env.bool("HTTPS_ONLY", default=False)
+SECURE_SSL_REDIRECT = SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = HTTPS_ONLY
+SECURE_HSTS_SECONDS = env.int("HSTS_SECONDS", default=31_536_000) if HTTPS_ONLY else 0
+#: The header in which a proxy says how the browser reached it. Believed from everybody, so it is off by default.
+if _proxy_header := env.str("HTTPS_PROXY_HEADER", default=""):
+    SECURE_PROXY_SSL_HEADER = (f"HTTP_{_proxy_header.upper().replace('-', '_')}", "https")
+#: Whether names below this one, and lists inside of browsers, are bound to https is for the owner of the domain.
+SILENCED_SYSTEM_CHECKS = ["security.W005", "security.W021"]
 
 INSTALLED_APPS = [
     "django.contrib.admin",

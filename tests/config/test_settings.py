@@ -168,3 +168,79 @@ def manage_py(options: list[str], **environment: str) -> subprocess.CompletedPro
         check=False,
         timeout=60,
     )
+
+
+PRODUCTION = {
+    "WAYPOST_PROCESS": "web",
+    "DATABASE_URL": "postgres://waypost:secret@db.example.com/waypost",
+    "SECRET_KEY": "K9!" + "0123456789abcdefghij" * 3,
+    "ALLOWED_HOSTS": "waypost.example.com",
+    "HTTPS_ONLY": "1",
+    "HTTPS_PROXY_HEADER": "X-Forwarded-Proto",
+}
+SHOW_SECURITY = """
+import json
+from django.conf import settings
+names = ["SECURE_SSL_REDIRECT", "SESSION_COOKIE_SECURE", "CSRF_COOKIE_SECURE", "SECURE_HSTS_SECONDS",
+         "SECURE_PROXY_SSL_HEADER", "DEBUG"]
+print(json.dumps([getattr(settings, name) for name in names]))
+"""
+
+
+def test_the_documented_settings_of_a_server_leave_nothing_to_complain_about(tmp_path: Path) -> None:
+    words = [str(PROJECT / "manage.py"), "check", "--deploy", "--fail-level", "WARNING"]
+    done = python(*words, WAYPOST_VAR=str(tmp_path / "var"), **PRODUCTION)
+    assert (done.returncode, done.stdout.strip()) == (
+        0,
+        "System check identified no issues (2 silenced).",
+    ), done.stderr
+
+
+def test_the_documented_settings_are_those_that_are_checked() -> None:
+    page = (PROJECT / "docs" / "administer.md").read_text()
+    documented = dict(re.findall(r"^export ([A-Z_]+)=(.*)$", page, re.M))
+    assert documented.keys() == PRODUCTION.keys()
+    assert {name: documented[name] for name in PRODUCTION if name != "SECRET_KEY"} == {
+        name: value for name, value in PRODUCTION.items() if name != "SECRET_KEY"
+    }
+
+
+def test_https_is_asked_for_by_one_variable(tmp_path: Path) -> None:
+    var = str(tmp_path / "var")
+    found = [
+        json.loads(python("-c", SHOW_SECURITY, WAYPOST_VAR=var, **more).stdout)
+        for more in ({}, {"HTTPS_ONLY": "1"}, PRODUCTION)
+    ]
+    assert found == [
+        [False, False, False, 0, None, False],
+        [True, True, True, 31_536_000, None, False],
+        [True, True, True, 31_536_000, ["HTTP_X_FORWARDED_PROTO", "https"], False],
+    ]
+
+
+def test_pages_on_a_database_of_their_own_need_a_secret_key(tmp_path: Path) -> None:
+    without = {name: value for name, value in PRODUCTION.items() if name != "SECRET_KEY"}
+    done = python(str(PROJECT / "manage.py"), "check", WAYPOST_VAR=str(tmp_path / "var"), **without)
+    assert (done.returncode, done.stderr.splitlines()[0]) == (
+        2,
+        "error: The settings cannot be used: SECRET_KEY has to be set for pages on a database of their own.",
+    )
+    assert python("-c", SHOW_SECURITY, WAYPOST_VAR=str(tmp_path / "var"), **{**without, "DEBUG": "1"}).returncode == 0
+    assert (
+        python(
+            "-c", SHOW_SECURITY, WAYPOST_VAR=str(tmp_path / "var"), **{**without, "WAYPOST_PROCESS": "command"}
+        ).returncode
+        == 0
+    )
+
+
+def python(*words: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, *words],
+        capture_output=True,
+        text=True,
+        cwd=PROJECT,
+        env={"DJANGO_SETTINGS_MODULE": "config.settings", **environment},
+        check=False,
+        timeout=60,
+    )

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from workflows.definitions.plan import Plan
 from workflows.operations.workflows import LIBRARY, Definition, named_definition, store_definition
+
+if TYPE_CHECKING:
+    from django.contrib.auth.models import AbstractUser, AnonymousUser
 
 
 def referred(plan: Plan) -> Iterator[str]:
@@ -14,14 +17,15 @@ def referred(plan: Plan) -> Iterator[str]:
     return iter(sorted({step.options["ref"] for step in plan.steps.values() if step.kind == "workflow"}))
 
 
-def definitions_below(plan: Plan) -> dict[str, Definition]:
-    """Every workflow a run of ``plan`` may start, at any depth. Raises what ``named_definition`` raises."""
+def definitions_below(plan: Plan, *, viewer: AbstractUser | AnonymousUser | None) -> dict[str, Definition]:
+    """Every workflow a run of ``plan`` may start, at any depth. ``viewer`` is who is told of similar names when one is
+    missing. Raises what ``named_definition`` raises."""
     found: dict[str, Definition] = {}
     wanted = list(referred(plan))
     while wanted:
         name = wanted.pop()
         if name not in found:
-            found[name] = named_definition(name)
+            found[name] = named_definition(name, viewer=viewer)
             wanted.extend(referred(found[name].plan))
     return found
 

@@ -261,7 +261,7 @@ def _for_ledger(wish: ForkWish, checked: _Checked, request_id: str, asked: str, 
         title=run.title if wish.title is None else wish.title,
         reason=wish.reason,
         params=edits.params,
-        frozen=_frozen(checked.plan) if checked.is_other_plan else None,
+        frozen=_frozen(checked.plan, wish.actor) if checked.is_other_plan else None,
         variables=edits.variables,
         outputs=edits.outputs,
         retries=tallies_of(cut, checked.plan),
@@ -271,9 +271,9 @@ def _for_ledger(wish: ForkWish, checked: _Checked, request_id: str, asked: str, 
     )
 
 
-def _frozen(plan: Plan) -> dict[str, Any]:
+def _frozen(plan: Plan, actor: Actor) -> dict[str, Any]:
     """What is frozen beside another version, as at a start."""
-    below = definitions_below(plan)
+    below = definitions_below(plan, viewer=actor.user)
     plans = [plan, *(definition.plan for definition in below.values())]
     return {"functions": frozen_functions(plans), "children": frozen_children(below)}
 

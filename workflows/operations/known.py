@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from workflows.definitions.freezing import verify
 from workflows.definitions.source import SourceError, read_source
@@ -14,15 +14,19 @@ from workflows.functions import autodiscover, registry
 from workflows.models import Workflow
 from workflows.operations.library import library_file, library_files, name_in
 
+if TYPE_CHECKING:
+    from django.contrib.auth.models import AbstractUser, AnonymousUser
 
-def known_here(beside: Iterable[bytes] = ()) -> Known:
+
+def known_here(beside: Iterable[bytes] = (), *, viewer: AbstractUser | AnonymousUser | None = None) -> Known:
     """Everything a file may name. ``beside`` are the texts of files that are checked together and may name each other.
+    For a ``viewer`` there are only the workflows that they may see; None is the operator's shell.
 
     Models, agents and graphs cannot be registered in this version: there are none.
     """
     autodiscover()
     return Known(
-        workflows=KnownWorkflows(beside),
+        workflows=KnownWorkflows(beside, viewer),
         functions=registry.declarations(),
         models=frozenset(),
         agents=frozenset(),
@@ -33,13 +37,15 @@ def known_here(beside: Iterable[bytes] = ()) -> Known:
 class KnownWorkflows(Mapping[str, Any]):
     """Workflows by name, published or in the library. Rows and files are read only when a file refers to one."""
 
-    def __init__(self, beside: Iterable[bytes] = ()) -> None:
+    def __init__(self, beside: Iterable[bytes] = (), viewer: AbstractUser | AnonymousUser | None = None) -> None:
+        self._viewer = viewer
         self._beside = {name: text for text in beside if (name := name_in(text)) is not None}
 
     @cached_property
     def names(self) -> frozenset[str]:
         published = Workflow.objects.filter(current__isnull=False).values_list("name", flat=True)
-        return frozenset({*published, *library_files(), *self._beside})
+        hidden = hidden_names(self._viewer) if self._viewer is not None else frozenset()
+        return frozenset({*published, *library_files(), *self._beside}) - hidden
 
     def __getitem__(self, name: str) -> Mapping[str, Any]:
         if name not in self.names:
@@ -52,6 +58,12 @@ class KnownWorkflows(Mapping[str, Any]):
 
     def __len__(self) -> int:
         return len(self.names)
+
+
+def hidden_names(viewer: AbstractUser | AnonymousUser) -> frozenset[str]:
+    """Names of the workflows that a user may not know of."""
+    seen = Workflow.objects.visible_to(viewer).values("pk")
+    return frozenset(Workflow.objects.exclude(pk__in=seen).values_list("name", flat=True))
 
 
 def _published(name: str) -> Mapping[str, Any] | None:

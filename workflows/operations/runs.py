@@ -77,7 +77,7 @@ def start(wish: Start) -> Started:
     if wish.over_limit:
         require(wish.actor, "exceed_limit", workflow=plan.name, action="run.start_over_limit")
     _check_texts(wish)
-    below = definitions_below(plan)
+    below = definitions_below(plan, viewer=wish.actor.user)
     plans = [plan, *(definition.plan for definition in below.values())]
     for one in plans:
         refuse_unless_ready(one)

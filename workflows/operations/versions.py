@@ -49,7 +49,7 @@ def publish_text(
     ``definition.invalid``, ``plan.superseded``.
     """
     require(actor, PUBLISH, workflow=name, action="plan.publish")
-    definition = definition_of_file(text, private=False)
+    definition = definition_of_file(text, private=False, viewer=actor.user)
     if name is not None and definition.plan.name != name:
         raise Refusal("definition.invalid", count=1, problems=(_other_name(definition.plan.name, name),))
     require(actor, PUBLISH, workflow=definition.plan.name, action="plan.publish")

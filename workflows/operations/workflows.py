@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from django.db import connection
 from django.utils import timezone
@@ -17,8 +18,11 @@ from workflows.errors import Problem, Refusal
 from workflows.ledger.publishing import PlanVersion, StoredPlan, publish_plan
 from workflows.models import Plan as PlanRow
 from workflows.models import Workflow
-from workflows.operations.known import known_here
+from workflows.operations.known import hidden_names, known_here
 from workflows.operations.library import library_file, library_files
+
+if TYPE_CHECKING:
+    from django.contrib.auth.models import AbstractUser, AnonymousUser
 
 #: Recorded as the author of the versions that come from library files.
 LIBRARY = "library"
@@ -38,18 +42,25 @@ class Definition:
     private: bool = False
 
 
-def check_files(texts: Sequence[bytes]) -> list[Validation]:
-    """Every problem of several files, which may name each other's workflows."""
-    known = known_here(texts)
+def check_files(texts: Sequence[bytes], *, viewer: AbstractUser | AnonymousUser | None = None) -> list[Validation]:
+    """Every problem of several files, which may name each other's workflows, and those that ``viewer`` may see."""
+    known = known_here(texts, viewer=viewer)
     return [validate(text, known) for text in texts]
 
 
-def definition_of_file(text: bytes, *, private: bool = True, beside: Sequence[bytes] = ()) -> Definition:
-    """The workflow that a file describes. Nothing is stored. ``beside`` are files whose workflows it may name.
+def definition_of_file(
+    text: bytes,
+    *,
+    private: bool = True,
+    beside: Sequence[bytes] = (),
+    viewer: AbstractUser | AnonymousUser | None = None,
+) -> Definition:
+    """The workflow that a file describes. Nothing is stored. ``beside`` are files whose workflows it may name, besides
+    those that ``viewer`` may see; None is the operator's shell.
 
     Raises ``definition.invalid`` with the problems.
     """
-    validation = validate(text, known_here(beside))
+    validation = validate(text, known_here(beside, viewer=viewer))
     if not validation.is_valid or validation.document is None or validation.source is None:
         raise Refusal("definition.invalid", count=len(validation.errors), problems=validation.problems)
     frozen = freeze(validation.document)
@@ -67,11 +78,12 @@ def _definition(frozen: Frozen, source: str, warnings: tuple[Problem, ...], *, p
     )
 
 
-def named_definition(name: str) -> Definition:
+def named_definition(name: str, *, viewer: AbstractUser | AnonymousUser | None = None) -> Definition:
     """The workflow of a name: its current version, or on the embedded database a library file that is new or changed.
 
-    A version that a person published stays current until the library file changes again. Nothing is stored. Raises
-    ``workflow.not_found`` with the name that was probably meant, ``definition.invalid``, ``plan.corrupt``.
+    A version that a person published stays current until the library file changes again. Nothing is stored. ``viewer``
+    is who is told of names that are similar, None the operator's shell. Raises ``workflow.not_found`` with the name
+    that was probably meant, ``definition.invalid``, ``plan.corrupt``.
     """
     workflow = Workflow.objects.select_related("current").filter(name=name).first()
     current = workflow.current if workflow is not None else None
@@ -80,7 +92,7 @@ def named_definition(name: str) -> Definition:
         if _is_news(workflow, definition.hash):
             return definition
     if current is None:
-        raise Refusal("workflow.not_found", name=name, suggestion=_suggestion(name))
+        raise Refusal("workflow.not_found", name=name, suggestion=_suggestion(name, viewer))
     return Definition(
         plan=compiled(current.hash, current.document),
         hash=current.hash,
@@ -100,13 +112,16 @@ def _is_news(workflow: Workflow | None, hash_: str) -> bool:
     return last is not None and last != hash_
 
 
-def _suggestion(name: str) -> str:
-    """What to do about an unknown name; names that cannot be run here are not suggested."""
+def _suggestion(name: str, viewer: AbstractUser | AnonymousUser | None) -> str:
+    """What to do about an unknown name; names that cannot be run here, or that the viewer must not know, are not
+    suggested."""
     names = set(Workflow.objects.filter(current__isnull=False).values_list("name", flat=True))
     if connection.vendor == "sqlite":
         names |= set(library_files())
     elif (file := library_file(name)) is not None:
         return f"The library has a file of this name; publish it with `python manage.py workflows publish {file.path}`."
+    if viewer is not None:
+        names -= hidden_names(viewer)
     similar = closest(name, sorted(names))
     if similar is not None:
         return f'Did you mean "{similar}"?'
@@ -133,6 +148,29 @@ def store_definition(definition: Definition, *, created_by: str, audited_as: str
             audited_as=audited_as,
         )
     )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LibraryPublished:
+    """``published`` are the names that got a new version; ``refused`` those whose files have problems."""
+
+    published: tuple[str, ...]
+    refused: dict[str, Refusal]
+
+
+def publish_library() -> LibraryPublished:
+    """Make every library file that is new or changed the current version of its workflow, as a start of it would."""
+    published: list[str] = []
+    refused: dict[str, Refusal] = {}
+    for name in library_files():
+        try:
+            stored = store_definition(named_definition(name), created_by=LIBRARY)
+        except Refusal as refusal:
+            refused[name] = refusal
+            continue
+        if stored.created:
+            published.append(name)
+    return LibraryPublished(published=tuple(published), refused=refused)
 
 
 def publish_file(

@@ -77,7 +77,7 @@ def _posted(request: HttpRequest, row: Workflow | None) -> HttpResponse:
     began_from = int(began) if began.isascii() and began.isdigit() and len(began) < 10 else 0
     if request.POST.get("action") == "publish":
         return _published(request, row, text, began_from)
-    checked = check_files([text.encode()])[0]
+    checked = check_files([text.encode()], viewer=actor(request).user)[0]
     return _shown(
         request,
         row,
