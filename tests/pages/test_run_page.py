@@ -142,7 +142,7 @@ def test_the_box_says_why_and_what_to_do() -> None:
 
 
 def test_a_live_page_polls_and_is_told_only_what_changed() -> None:
-    """PAGES: one poll, 304 while nothing changed, and no poll for a run that is over."""
+    """One poll, 304 while nothing changed, and no poll for a run that is over."""
     run_id = publish_run(WORK)
     hand = Hand(run_id)
     hand.step()
