@@ -68,7 +68,7 @@ def test_a_parameter_that_cannot_be_stored_is_refused_with_its_path(name: str) -
     """DB.4, PUB.2"""
     wish = Start(definition=definition_of_file(FILE), actor=ANN, given={"given": [1, UNSTORABLE[name]]})
     refusal = refusal_of(lambda: start(wish))
-    assert [problem.path.startswith("params.given[1]") for problem in refusal.problems] == [True]
+    assert [problem.path.startswith("given[1]") for problem in refusal.problems] == [True]
 
 
 @pytest.mark.parametrize("name", UNSTORABLE)
