@@ -186,7 +186,7 @@ def test_a_step_waits_for_its_place_and_says_who_has_it(tmp_path: Path, processe
     holding = processes.start("run_workflow", file, "--quiet")
     wait_until(mark.exists)
     first = Run.objects.get().pk
-    left = manage("run_workflow", file, "--timeout", "100ms")
+    left = manage("run_workflow", file, "--timeout", "1500ms")
     assert left.code == 6
     assert left.lines[1:4] == [
         '       nap                      waiting (for a place in "db")',
