@@ -38,6 +38,7 @@ MANAGE = (
     "fork_run",
     "export_run",
     "keep_run",
+    "view_sensitive",
     "exceed_limit",
     "view_auditentry",
     "view_workflowaccess",

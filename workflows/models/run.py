@@ -195,6 +195,7 @@ class Run(models.Model):
             ("export_run", "Can export runs"),
             ("exceed_limit", "Can start runs beside a full concurrency key"),
             ("keep_run", "Can put runs on audit hold"),
+            ("view_sensitive", "Can see values of steps that are marked as sensitive"),
         ]
 
     def __str__(self) -> str:
