@@ -10,7 +10,8 @@ import pytest
 from workflows.definitions.compiler import compile_plan
 from workflows.definitions.freezing import freeze
 from workflows.definitions.source import read_source
-from workflows.queries.graph import Edge, Graph, Node, NodeState, drawn, graph_of, moved, plan_path
+from workflows.queries.graph import Edge, Graph, Node, NodeState, drawn, graph_of, plan_path
+from workflows.queries.graph_lines import moved
 
 TESTS = Path(__file__).parent.parent
 FILES = sorted(

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from workflows.definitions.graph import shown_routes
 from workflows.definitions.plan import DONE, FAIL, Body, Plan, StepPlan
 from workflows.queries.graph_layers import MAIN, Arrow, Box, place, points_down
-from workflows.queries.graph_lines import lines
+from workflows.queries.graph_lines import lines, moved
 from workflows.queries.graph_words import (
     ICON_AND_MARK,
     cut_to_width,
@@ -220,16 +220,6 @@ class _Part:
             replace(one, path=moved(one.path, x, y), label_x=one.label_x + x, label_y=one.label_y + y)
             for one in part.edges
         ]
-
-
-def moved(path: str, dx: int, dy: int) -> str:
-    """An absolute SVG path of M, L, C, Q and V, somewhere else."""
-    parts = []
-    for command, numbers in re.findall(r"([MLCQV])([-\d ]*)", path):
-        values = [int(number) for number in numbers.split()]
-        steps = [dy] if command == "V" else [dx, dy] * (len(values) // 2)
-        parts.append(command + " ".join(str(value + by) for value, by in zip(values, steps, strict=True)))
-    return "".join(parts)
 
 
 def _beside(parts: Sequence[_Part]) -> _Part:

@@ -5,6 +5,7 @@ Pure. A line is the text of an SVG path and the point where its label stands.
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -202,3 +203,13 @@ def _towards(point: tuple[int, int], other: tuple[int, int], distance: int) -> t
         point[0] + (distance if dx > 0 else -distance if dx < 0 else 0),
         point[1] + (distance if dy > 0 else -distance if dy < 0 else 0),
     )
+
+
+def moved(path: str, dx: int, dy: int) -> str:
+    """An absolute SVG path of M, L, C, Q and V, somewhere else."""
+    parts = []
+    for command, numbers in re.findall(r"([MLCQV])([-\d ]*)", path):
+        values = [int(number) for number in numbers.split()]
+        steps = [dy] if command == "V" else [dx, dy] * (len(values) // 2)
+        parts.append(command + " ".join(str(value + by) for value, by in zip(values, steps, strict=True)))
+    return "".join(parts)
