@@ -9,12 +9,11 @@ from typing import Any
 
 import pytest
 from django.contrib.auth import get_user_model
-from django.test import Client
 from playwright.sync_api import Browser, Error, expect
 
 from tests.browser import chromium
 from tests.browser.crew import Crew
-from tests.browser.person import COOKIE, PATIENCE_MS, Person
+from tests.browser.person import PATIENCE_MS, Person, session_of
 from tests.browser.server import Server
 from tests.pages.visitors import visitor
 
@@ -91,9 +90,9 @@ def people(
     present: list[Person] = []
 
     def join(name: str = "ann", *roles: str, user: dict[str, Any] | None = None, **options: Any) -> Person:
-        known = get_user_model()._default_manager.filter(username=name).exists()
-        session = _session(name) if known else _session_of_new(name, roles or ROLES, user or {})
-        person = Person(browser, server, session, **options)
+        if not get_user_model()._default_manager.filter(username=name).exists():
+            visitor(name=name, groups=roles or ROLES, **(user or {}))
+        person = Person(browser, server, session_of(name), **options)
         present.append(person)
         return person
 
@@ -104,13 +103,3 @@ def people(
     faults = [fault for person in present for fault in person.leave()]
     server.calm()
     assert faults == []
-
-
-def _session_of_new(name: str, roles: tuple[str, ...], more: dict[str, Any]) -> str:
-    return str(visitor(name=name, groups=roles, **more).cookies[COOKIE].value)
-
-
-def _session(name: str) -> str:
-    client = Client()
-    client.force_login(get_user_model()._default_manager.get(username=name))
-    return str(client.cookies[COOKIE].value)

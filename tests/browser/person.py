@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from typing import Any
 
+from django.contrib.auth import get_user_model
+from django.test import Client
 from playwright.sync_api import Browser, ConsoleMessage, Dialog, Page, Response, WebError
 
 from tests.browser.server import Server
@@ -20,6 +22,13 @@ document.addEventListener("securitypolicyviolation", (event) => {
 _REQUESTS = ("Failed to load resource", "htmx:afterRequest", "htmx:sendAbort", "htmx:sendError")
 WIDE, PHONE = {"width": 1280, "height": 900}, {"width": 380, "height": 800}
 PATIENCE_MS = 20_000
+
+
+def session_of(name: str) -> str:
+    """The key of a new session of a user."""
+    client = Client()
+    client.force_login(get_user_model()._default_manager.get(username=name))
+    return str(client.cookies[COOKIE].value)
 
 
 class Person:

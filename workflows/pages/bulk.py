@@ -16,7 +16,7 @@ from workflows.operations.access import may, require
 from workflows.pages.guard import FORM, POST, actor, is_fragment, page
 from workflows.pages.run_choices import chosen
 from workflows.queries.bulk import bulk_list
-from workflows.queries.run_list import run_page
+from workflows.queries.run_list import newest_number, run_page
 
 #: Runs that the preview names, and results of a page.
 MOST_NAMED = 20
@@ -60,7 +60,7 @@ def bulk_new(request: HttpRequest) -> HttpResponse:
         "needs_reason": operation.ACTIONS[action].needs_reason,
         "most": operation.MOST_RUNS,
         "rows": run_page(meant, request.user, limit=MOST_NAMED).rows,
-        "kept": _kept(request),
+        "kept": [*_kept(request), *([("up_to", str(meant.before - 1))] if meant.before else [])],
         "request_id": given.get("request_id") or uuid.uuid4().hex,
         "reason": given.get("reason", ""),
         "refusal": refusal,
@@ -93,13 +93,20 @@ def _meant(request: HttpRequest) -> RunFilter:
     wanted = chosen(given)
     if wanted.faults:
         raise Refusal("input.invalid", reason=f"The filter cannot be used: {' '.join(wanted.faults)}")
-    return replace(wanted.filter, before=None, after=None)
+    return replace(wanted.filter, before=_newest(given.get("up_to", "")) + 1, after=None)
+
+
+def _newest(text: str) -> int:
+    """The newest run that the preview knew: what was started after it is not meant."""
+    if text.isascii() and text.isdigit() and len(text) < 19:
+        return int(text)
+    return newest_number()
 
 
 def _kept(request: HttpRequest) -> list[tuple[str, str]]:
     """What chose the runs, for the form that sends it again."""
     given = request.POST if request.method == "POST" else request.GET
-    left_out = {"csrfmiddlewaretoken", "action", "reason", "request_id", "before", "after"}
+    left_out = {"csrfmiddlewaretoken", "action", "reason", "request_id", "before", "after", "up_to"}
     return [(name, value) for name, values in given.lists() if name not in left_out for value in values if value]
 
 

@@ -84,6 +84,11 @@ def run_page(
     )
 
 
+def newest_number() -> int:
+    """The number of the newest run, 0 when there is none. One query."""
+    return Run.objects.order_by("-pk").values_list("pk", flat=True).first() or 0
+
+
 def counts_by_status(wanted: RunFilter, user: AbstractUser | AnonymousUser) -> dict[str, int]:
     """How many runs of each status a filter means, whatever statuses it names; ``MOST_COUNTED`` stands for that many or
     more. Without a filter each status is counted in its index up to that number; with one, all in a single pass."""

@@ -1,0 +1,84 @@
+"""Every page, as everybody needs it: without obstacles, in both colours, on a phone, with hostile texts."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from playwright.sync_api import Page
+
+from tests.browser.conftest import People
+from tests.browser.person import PHONE
+from tests.pages.addresses import ADDRESSES
+from tests.pages.world import World, make_world
+
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.store("sqlite"), pytest.mark.usefixtures("by_hand")]
+
+AXE = (Path(__file__).parent / "vendor" / "axe.min.js").read_text()
+#: Pieces, downloads and what needs more than an address.
+NO_PAGES = {"home_part", "start_preview", "run_part_live", "run_part_visit", "workflow_source"}
+ADMIN = ("/admin/", "/admin/workflows/run/", "/admin/workflows/workflow/", "/admin/auth/user/add/")
+_FAULTS = """
+async (rules) => {
+  const found = await axe.run(document, rules ? {runOnly: {type: "rule", values: rules}} : {});
+  return found.violations
+    .filter((one) => one.impact === "serious" || one.impact === "critical")
+    .map((one) => `${one.id}: ${one.nodes.map((node) => node.html.slice(0, 160)).slice(0, 3).join(" | ")}`);
+}
+"""
+
+
+def pages_of(world: World) -> list[str]:
+    """The address of every page that can be looked at, downloads left out."""
+    found = []
+    for name, address in ADDRESSES.items():
+        if address.get is None or address.is_missing or name in NO_PAGES:
+            continue
+        query = "&".join(f"{key}={value}" for key, value in address.query.items())
+        path = world.path(name, address)
+        if not path.endswith((".json", "/input/", "/output/")):
+            found.append(f"{path}?{query}" if query else path)
+    return found
+
+
+def faults_of(page: Page, rules: list[str] | None = None) -> list[str]:
+    return list(page.evaluate(_FAULTS, rules))
+
+
+def look(page: Page, path: str) -> Any:
+    response = page.goto(path)
+    assert response is not None
+    assert response.status == 200, path
+    return response
+
+
+def test_no_page_has_an_obstacle_in_light_or_dark(people: People) -> None:
+    """axe-core finds nothing serious or critical; its script comes past the content policy, which other tests keep."""
+    world = make_world()
+    page = people("ann", user={"is_superuser": True, "is_staff": True}, bypass_csp=True).page
+    found: dict[str, list[str]] = {}
+    for path in [*pages_of(world), *ADMIN]:
+        page.emulate_media(color_scheme="light")
+        look(page, path)
+        page.evaluate(AXE)
+        faults = faults_of(page)
+        page.emulate_media(color_scheme="dark")
+        faults += [f"dark {fault}" for fault in faults_of(page, ["color-contrast"])]
+        if faults:
+            found[path] = faults
+    assert found == {}
+
+
+def test_no_page_is_wider_than_a_phone_and_hostile_texts_stay_text(people: People) -> None:
+    """WEB.1: whatever a script in a text would do is told by the browser and fails this test, like a wide page."""
+    world = make_world()
+    page = people("ann", user={"is_superuser": True, "is_staff": True}, viewport=PHONE).page
+    wide = {}
+    for path in pages_of(world):
+        look(page, path)
+        width, most = page.evaluate("[document.documentElement.scrollWidth, document.documentElement.clientWidth]")
+        if width > most:
+            wide[path] = width
+        assert page.locator("main b, main i:not(.key), main u, main script, main [onclick]").count() == 0, path
+    assert wide == {}
