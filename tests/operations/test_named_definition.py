@@ -9,12 +9,15 @@ from django.contrib.auth.models import Group, Permission, User
 from pytest_django import Settings
 
 from tests.support.plans import store_plan, workflow
+from workflows.definitions.compiler import compile_plan
+from workflows.definitions.freezing import freeze
+from workflows.definitions.source import read_source
 from workflows.errors import Refusal
 from workflows.models import Workflow, WorkflowAccess
+from workflows.operations.children import definitions_below
 from workflows.operations.people import user_actor
-from workflows.operations.runs import Start, start
 from workflows.operations.versions import publish_text
-from workflows.operations.workflows import check_files, definition_of_file, named_definition, publish_library
+from workflows.operations.workflows import check_files, named_definition, publish_library
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -38,11 +41,9 @@ def test_a_hidden_workflow_is_suggested_to_nobody_who_may_not_see_it() -> None:
     with pytest.raises(Refusal) as caught:
         named_definition("deply_secret", viewer=ann)
     assert "deploy_secret" not in caught.value.hint
-    store_plan(workflow(WORK, name="deply_secret"), private=False)
-    calls = definition_of_file(PARENT.encode())
-    Workflow.objects.filter(name="deply_secret").update(name="gone")
+    plan = compile_plan(freeze(read_source(PARENT).document).document)
     with pytest.raises(Refusal) as caught:
-        start(Start(definition=calls, actor=user_actor(ann)))
+        definitions_below(plan, viewer=ann)
     assert (caught.value.code, "deploy_secret" in caught.value.hint) == ("workflow.not_found", False)
     with pytest.raises(Refusal) as caught:
         named_definition("deply_secret")
