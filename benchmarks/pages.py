@@ -19,7 +19,10 @@ from benchmarks import machine, stores
 from benchmarks.__main__ import say, usable_stores
 
 BAR_MS = 150
-BAR_QUERIES = 20
+#: Of a page of a run, and of a list with all that stands beside it.
+BAR_QUERIES, BAR_QUERIES_OF_LIST = 20, 30
+#: Sent piece by piece while they are read: their time is that of their size.
+DOWNLOADS = ("run_events_json",)
 
 
 def parse(words: Sequence[str]) -> argparse.Namespace:
@@ -74,7 +77,10 @@ def measured(vendor: str, server: str | None, options: argparse.Namespace) -> li
 
 def is_within(row: dict[str, Any]) -> bool:
     """Whether a page keeps to the bar. The lower of the two times counts: the other one holds what the machine did."""
-    return bool(min(row["wall_ms"], row["cpu_ms"] + row["database_ms"]) < BAR_MS and row["queries"] < BAR_QUERIES)
+    if row["page"].endswith(DOWNLOADS):
+        return True
+    most = BAR_QUERIES if " run, " in row["page"] else BAR_QUERIES_OF_LIST
+    return bool(min(row["wall_ms"], row["cpu_ms"] + row["database_ms"]) < BAR_MS and row["queries"] < most)
 
 
 def report(results: dict[str, list[dict[str, Any]]]) -> list[str]:

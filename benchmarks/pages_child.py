@@ -28,6 +28,7 @@ def main() -> int:
             row = measured(name, user, path, request["requests"], explains=request["explain"])
             sys.stdout.write(json.dumps(row) + "\n")
             sys.stdout.flush()
+            tell(f"{name}: {row['wall_ms']:.0f} ms, {row['cpu_ms']:.0f} ms of the processor")
     return 0
 
 
