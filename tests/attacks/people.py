@@ -22,7 +22,7 @@ from tests.attacks.verbs import (
     in_line,
     say,
 )
-from tests.support.forks import fork_at
+from tests.support.forks import fork_at, wish_at
 from tests.support.hand import Hand
 from tests.support.kinds import bad, ok
 from tests.support.plans import START, publish_run
@@ -222,13 +222,13 @@ def reopens_what_was_abandoned() -> Call:
 @attacked(forking.fork)
 def forks() -> Call:
     run_id = failed(CLOSES)
-    return partial(fork_at, run_id, 2, request_id=fresh())
+    return partial(forking.fork, wish_at(run_id, 2))
 
 
 @attacked(forking.fork)
 def forks_in_the_middle_of_a_map() -> Call:
     run_id = failed(MAPS)
-    return partial(fork_at, run_id, Run.objects.get(pk=run_id).revision - 3, request_id=fresh())
+    return partial(forking.fork, wish_at(run_id, Run.objects.get(pk=run_id).revision - 3))
 
 
 @attacked(adopting.hear_of_adopted)

@@ -17,6 +17,11 @@ from workflows.models import Run, Visit
 
 def fork_at(origin: int, revision: int, **more: Any) -> Forked:
     """A fork of a run at a revision of its past."""
+    return fork(wish_at(origin, revision, **more))
+
+
+def wish_at(origin: int, revision: int, **more: Any) -> Fork:
+    """What ``fork`` takes for it."""
     run = Run.objects.get(pk=origin)
     wish: dict[str, Any] = {
         "origin": origin,
@@ -33,7 +38,7 @@ def fork_at(origin: int, revision: int, **more: Any) -> Forked:
         "engine_version": run.engine_version,
         "title": run.title,
     }
-    return fork(Fork(**{**wish, **more}))
+    return Fork(**{**wish, **more})
 
 
 def fork_before(origin: int, visit: int, **more: Any) -> Forked:
