@@ -5,17 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import lru_cache
 
-from django.utils import timezone
-
 from workflows.definitions.compiler import compiled
 from workflows.definitions.source import SourceError, read_source
 from workflows.errors import Problem, Refusal
-from workflows.ledger.publishing import PlanVersion, StoredPlan, publish_plan
+from workflows.ledger.publishing import StoredPlan, publish_plan
 from workflows.models import Plan, Workflow
 from workflows.operations.access import require
 from workflows.operations.library import library_file, library_files
 from workflows.operations.people import Actor
-from workflows.operations.workflows import LIBRARY, Definition, definition_of_file
+from workflows.operations.workflows import LIBRARY, Definition, definition_of_file, version_of
 
 #: What publishing a version needs.
 PUBLISH = "publish_plan"
@@ -67,19 +65,7 @@ def publish_library_file(name: str, *, actor: Actor) -> tuple[Definition, Stored
 
 
 def _publish(definition: Definition, actor: Actor, *, created_by: str, began_from: int | None = None) -> StoredPlan:
-    return publish_plan(
-        PlanVersion(
-            name=definition.plan.name,
-            title=definition.plan.title,
-            document=definition.canonical,
-            hash=definition.hash,
-            source=definition.source,
-            created_by=created_by,
-            now=timezone.now(),
-            began_from=began_from,
-            audited_as=actor.recorded,
-        )
-    )
+    return publish_plan(version_of(definition, created_by, began_from=began_from, audited_as=actor.recorded))
 
 
 def _other_name(found: str, meant: str) -> Problem:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from django.db import connection
 from django.utils import timezone
@@ -135,18 +135,20 @@ def store_definition(definition: Definition, *, created_by: str, audited_as: str
     the audit names them; "" where nobody meant to publish."""
     if definition.plan_id is not None:
         return StoredPlan(plan_id=definition.plan_id, version=definition.version, created=False)
-    return publish_plan(
-        PlanVersion(
-            name=definition.plan.name,
-            title=definition.plan.title,
-            document=definition.canonical,
-            hash=definition.hash,
-            source=definition.source,
-            created_by=created_by,
-            now=timezone.now(),
-            private=definition.private,
-            audited_as=audited_as,
-        )
+    return publish_plan(version_of(definition, created_by, private=definition.private, audited_as=audited_as))
+
+
+def version_of(definition: Definition, created_by: str, **more: Any) -> PlanVersion:
+    """The version that a definition would become now; ``more`` are further fields of it."""
+    return PlanVersion(
+        name=definition.plan.name,
+        title=definition.plan.title,
+        document=definition.canonical,
+        hash=definition.hash,
+        source=definition.source,
+        created_by=created_by,
+        now=timezone.now(),
+        **more,
     )
 
 

@@ -30,12 +30,13 @@ def events_after(run_id: int, after: int = 0, *, limit: int = PAGE) -> EventPage
     """
     run = find_run(run_id)
     rows = Event.objects.filter(run_id=run_id, sequence__gt=after, inherited=False).order_by("sequence")[:limit]
-    events = [_event(row) for row in rows]
+    events = [event_document(row) for row in rows]
     cursor = events[-1]["number"] if events else after
     return EventPage(events=events, cursor=cursor, is_over=run.is_final and cursor >= run.next_event - 1)
 
 
-def _event(row: Event) -> dict[str, Any]:
+def event_document(row: Event) -> dict[str, Any]:
+    """An event as it is shown and downloaded."""
     return {
         "number": row.sequence,
         "revision": row.revision,

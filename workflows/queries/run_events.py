@@ -11,7 +11,7 @@ from typing import Any
 from django.db.models import Count
 
 from workflows.models import ControlMessage, Event, Run
-from workflows.queries.runs import moment_text
+from workflows.queries.events import event_document
 from workflows.statuses import ControlKind
 
 EVENT_PAGE = 100
@@ -78,16 +78,7 @@ def last_page_after(run: Run) -> int:
 def all_events(run: Run) -> Iterator[dict[str, Any]]:
     """Every event of a run as JSON, read piece by piece."""
     for row in _own(run).order_by("sequence").iterator(chunk_size=1_000):
-        yield {
-            "number": row.sequence,
-            "revision": row.revision,
-            "type": row.type,
-            "at": moment_text(row.at),
-            "actor": row.actor or None,
-            "visit": row.visit,
-            "attempt": row.attempt,
-            "data": json.loads(row.payload),
-        }
+        yield event_document(row)
 
 
 def _own(run: Run) -> Any:
