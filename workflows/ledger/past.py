@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import datetime
 from typing import Any
 
@@ -49,20 +49,38 @@ PAUSED_KINDS = frozenset({"approval", "question", "workflow"})
 _TRIED = frozenset({AttemptStatus.SUCCEEDED, AttemptStatus.FAILED, AttemptStatus.CANCELLED})
 
 
-class Past:
-    """What the rows of a run held at ``revision``. ``wanted`` (table, key) chooses whose versions are looked at."""
+#: Revision, table, key and the columns that changed.
+Version = tuple[int, str, str, Row]
 
-    def __init__(self, run_id: int, revision: int, *, wanted: Callable[[str, str], bool] | None = None) -> None:
+
+def versions_of(run_id: int, *, wanted: Callable[[str, str], bool] | None = None) -> Iterator[Version]:
+    """The versions of the rows of a run, the oldest first. ``wanted`` (table, key) chooses whose."""
+    rows = RowVersion.objects.filter(run_id=run_id).order_by("revision", "pk")
+    for at, table, key, text in rows.values_list("revision", "table", "key", "row"):
+        if wanted is not None and not wanted(table, key):
+            continue
+        changed: Row = json.loads(text)
+        changed.pop("inherited", None)  # how a row came into its run is no part of its history
+        yield at, table, key, changed
+
+
+class Past:
+    """What the rows of a run held at ``revision``. ``wanted`` (table, key) chooses whose versions are looked at;
+    ``versions`` are those that were read already, for several moments of one run."""
+
+    def __init__(
+        self,
+        run_id: int,
+        revision: int,
+        *,
+        wanted: Callable[[str, str], bool] | None = None,
+        versions: Iterable[Version] | None = None,
+    ) -> None:
         self.run_id = run_id
         self.revision = revision
         self._merged: dict[str, dict[str, Row]] = defaultdict(dict)
         self._changing: dict[tuple[str, str], set[str]] = defaultdict(set)
-        rows = RowVersion.objects.filter(run_id=run_id).order_by("revision", "pk")
-        for at, table, key, text in rows.values_list("revision", "table", "key", "row"):
-            if wanted is not None and not wanted(table, key):
-                continue
-            changed: Row = json.loads(text)
-            changed.pop("inherited", None)  # how a row came into its run is no part of its history
+        for at, table, key, changed in versions_of(run_id, wanted=wanted) if versions is None else versions:
             self._changing[table, key].update(changed)
             if at <= revision:
                 self._merged[table].setdefault(key, {}).update(changed)

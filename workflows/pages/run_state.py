@@ -11,7 +11,7 @@ from django.urls import reverse
 from workflows.pages.guard import page
 from workflows.pages.run_context import RunView, context_of, fork_address, number_in
 from workflows.queries.audit import AuditFilter, audit_page
-from workflows.queries.run_state import MOST_LISTED, differences, run_state
+from workflows.queries.run_state import MOST_LISTED, differences, run_states
 
 
 @page()
@@ -29,9 +29,9 @@ def state(request: HttpRequest, number: int, revision: int | None = None) -> Htt
 
 
 def _compared(view: RunView, revision: int, since: int | None) -> dict[str, Any]:
-    now = run_state(view.run, revision)
     other = since if since is not None else revision - 1
-    found = differences(run_state(view.run, other), now) if other >= 1 else []
+    now, *former = run_states(view.run, revision, *([other] if other >= 1 else []))
+    found = differences(former[0], now) if former else []
     number = view.run.pk
     return {
         "state": now,

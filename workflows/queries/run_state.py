@@ -10,7 +10,7 @@ from typing import Any
 
 from workflows.engine.draft import visit_path
 from workflows.errors import Refusal
-from workflows.ledger.past import Past
+from workflows.ledger.past import Past, Version, versions_of
 from workflows.models import Run
 from workflows.queries.run_events import EventLine, events_of_revision
 from workflows.statuses import ScopePhase, VisitStatus, WaitsFor
@@ -128,9 +128,21 @@ class Difference:
 
 def run_state(run: Run, revision: int) -> RunState:
     """The state once ``revision`` was committed. Raises ``history.no_such_revision``."""
-    if not 1 <= revision <= run.revision:
-        raise Refusal("history.no_such_revision", run=run.pk, revision=revision, current=run.revision)
-    past = Past(run.pk, revision)
+    return run_states(run, revision)[0]
+
+
+def run_states(run: Run, *revisions: int) -> list[RunState]:
+    """The states once each of ``revisions`` was committed; versions are read once for all of them. Raises
+    ``history.no_such_revision``."""
+    for revision in revisions:
+        if not 1 <= revision <= run.revision:
+            raise Refusal("history.no_such_revision", run=run.pk, revision=revision, current=run.revision)
+    versions = list(versions_of(run.pk))
+    return [_state(run, revision, versions) for revision in revisions]
+
+
+def _state(run: Run, revision: int, versions: list[Version]) -> RunState:
+    past = Past(run.pk, revision, versions=versions)
     state = past.state
     return RunState(
         revision=revision,
