@@ -10,7 +10,7 @@ from threading import Event
 from tests.processes import Processes
 from workflows.models import Lease
 
-PATIENCE_S = 120
+PATIENCE_S = 60
 #: Told soon that somebody cancelled.
 ENVIRONMENT = {"WAYPOST_CONTROL_POLL_MS": "200"}
 

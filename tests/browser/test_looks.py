@@ -19,8 +19,11 @@ AXE = (Path(__file__).parent / "vendor" / "axe.min.js").read_text()
 #: Pieces, downloads and what needs more than an address.
 NO_PAGES = {"home_part", "start_preview", "run_part_live", "run_part_visit", "workflow_source"}
 ADMIN = ("/admin/", "/admin/workflows/run/", "/admin/workflows/workflow/", "/admin/auth/user/add/")
+#: Django's own search field is described by a help text, and labelled by its picture only.
+NOT_OURS = {"/admin/workflows/run/": ("label-title-only",), "/admin/workflows/workflow/": ("label-title-only",)}
 _FAULTS = """
 async (rules) => {
+  await Promise.all(document.getAnimations().map((one) => one.finished.catch(() => null)));
   const found = await axe.run(document, rules ? {runOnly: {type: "rule", values: rules}} : {});
   return found.violations
     .filter((one) => one.impact === "serious" || one.impact === "critical")
@@ -62,12 +65,12 @@ def test_no_page_has_an_obstacle_in_light_or_dark(people: People) -> None:
         page.emulate_media(color_scheme="light")
         look(page, path)
         page.evaluate(AXE)
-        faults = faults_of(page)
+        faults = [one for one in faults_of(page) if one.partition(":")[0] not in NOT_OURS.get(path, ())]
         page.emulate_media(color_scheme="dark")
         faults += [f"dark {fault}" for fault in faults_of(page, ["color-contrast"])]
         if faults:
             found[path] = faults
-    assert found == {}
+    assert not found, "\n".join(f"{path}: {fault}" for path, faults in found.items() for fault in faults)
 
 
 def test_no_page_is_wider_than_a_phone_and_hostile_texts_stay_text(people: People) -> None:

@@ -14,7 +14,7 @@ pytestmark = pytest.mark.django_db(transaction=True)
 
 GREET = workflow(
     """
-  - { id: ask, kind: question, ask: "Which greeting?", choices: { warm: Warm, cool: Cool } }
+  - { id: ask, kind: question, ask: "Which greeting?", choices: { warm: Warm, cool: Cool }, next: { warm: greet, cool: greet } }
   - { id: greet, kind: shell, access: read, run: 'echo "$HOW"', env: { HOW: "${ steps.ask.output.choice }" } }
 output: ${ steps.greet.output }
 """,
@@ -24,7 +24,9 @@ output: ${ steps.greet.output }
 
 
 def reaches(run: int, status: str) -> None:
-    eventually(lambda: Run.objects.get(pk=run).status == status, f"the run never became {status}")
+    eventually(lambda: Run.objects.get(pk=run).status in (status, "failed"), f"the run never became {status}")
+    found = Run.objects.get(pk=run)
+    assert found.status == status, found.error
 
 
 def focused(page: Page) -> str:
@@ -49,7 +51,7 @@ def test_everything_works_without_scripts(people: People, worker: Crew) -> None:
     run = Run.objects.get().pk
     reaches(run, "paused")
     page.get_by_role("link", name="Refresh").click()
-    page.locator("#why").get_by_role("link", name="Answer").click()
+    page.locator("#why").get_by_role("link", name="Answer", exact=True).click()
     page.get_by_role("button", name="Warm").click()
     reaches(run, "succeeded")
     page.goto(f"/runs/{run}/")
@@ -86,7 +88,7 @@ def test_everything_works_with_the_keyboard(people: People, worker: Crew) -> Non
     page.keyboard.press("Shift+Tab")
     page.keyboard.press("Enter")
     expect(page.locator("#run-head .status-pill")).to_have_text("paused")
-    answer = page.locator("#why").get_by_role("link", name="Answer")
+    answer = page.locator("#why").get_by_role("link", name="Answer", exact=True)
     answer.focus()
     page.keyboard.press("Enter")
     page.get_by_label("Comment").focus()
