@@ -50,7 +50,8 @@ def _python(*words: str) -> tuple[str, ...]:
 
 
 def all_checks(workers: int) -> list[Check]:
-    tests = _python("-m", "pytest", "-q", "-n", str(workers))
+    tests = _python("-m", "pytest", "-q", "-n", str(workers), "--ignore", "tests/browser")
+    browser = _python("-m", "pytest", "-q", "-p", "no:xdist", "tests/browser")
     return [
         Check(name="format", title="ruff format", command=(str(_BIN / "ruff"), "format", "--check", "--quiet", ".")),
         Check(name="lint", title="ruff", command=(str(_BIN / "ruff"), "check", "--quiet", ".")),
@@ -66,6 +67,13 @@ def all_checks(workers: int) -> list[Check]:
             name="tests-postgresql",
             title="tests on PostgreSQL",
             command=(*tests, "--store", "postgresql"),
+            needs_postgresql=True,
+        ),
+        Check(name="browser", title="journeys in a browser", command=(*browser, "--store", "sqlite")),
+        Check(
+            name="browser-postgresql",
+            title="the same, PostgreSQL",
+            command=(*browser, "--store", "postgresql"),
             needs_postgresql=True,
         ),
     ]
@@ -96,7 +104,7 @@ def run(check: Check, server: str | None, is_required: bool) -> Outcome:
         print(f"\n---- {check.title} ----")
         print("\n".join(lines), flush=True)
         return Outcome(check=check, word="FAILED", seconds=seconds)
-    note = lines[-1].strip("= ") if check.name.startswith("tests") and lines else ""
+    note = lines[-1].strip("= ") if check.name.startswith(("tests", "browser")) and lines else ""
     return Outcome(check=check, word="ok", seconds=seconds, note=note)
 
 
