@@ -35,7 +35,7 @@ SLOW = workflow(
 
 
 def test_a_run_is_followed_to_its_end_without_reloading(people: People) -> None:
-    """The page asks for what has changed, says that it is stale while it cannot, and stops asking when all is over."""
+    """WEB.7: the page asks for what has changed, says that it is stale while it cannot, and stops asking when all is over."""
     store_plan(MAP, private=False)
     person = people("ann")
     page = person.open("/workflows/sites/start/")

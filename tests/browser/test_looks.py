@@ -57,7 +57,7 @@ def look(page: Page, path: str) -> Any:
 
 
 def test_no_page_has_an_obstacle_in_light_or_dark(people: People) -> None:
-    """axe-core finds nothing serious or critical; its script comes past the content policy, which other tests keep."""
+    """WEB.6: axe-core finds nothing serious or critical; its script comes past the content policy, which other tests keep."""
     world = make_world()
     page = people("ann", user={"is_superuser": True, "is_staff": True}, bypass_csp=True).page
     found: dict[str, list[str]] = {}
@@ -74,7 +74,7 @@ def test_no_page_has_an_obstacle_in_light_or_dark(people: People) -> None:
 
 
 def test_no_page_is_wider_than_a_phone_and_hostile_texts_stay_text(people: People) -> None:
-    """WEB.1: whatever a script in a text would do is told by the browser and fails this test, like a wide page."""
+    """WEB.1, WEB.6: whatever a script in a text would do is told by the browser and fails this test, like a wide page."""
     world = make_world()
     page = people("ann", user={"is_superuser": True, "is_staff": True}, viewport=PHONE).page
     wide = {}

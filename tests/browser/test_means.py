@@ -43,7 +43,7 @@ def focused(page: Page) -> str:
 
 
 def test_everything_works_without_scripts(people: People, worker: Crew) -> None:
-    """Start, look, answer, cancel: the pages that matter need no script, on both databases."""
+    """WEB.6: start, look, answer, cancel: the pages that matter need no script, on both databases."""
     store_plan(GREET, private=False)
     page = people("ann", java_script_enabled=False).open("/workflows/greet/start/")
     page.get_by_label("Guests").fill("3")
@@ -71,7 +71,7 @@ def test_everything_works_without_scripts(people: People, worker: Crew) -> None:
 
 
 def test_everything_works_with_the_keyboard(people: People, worker: Crew) -> None:
-    """Search, places, a form, an answer: each focus can be seen, on both databases."""
+    """WEB.6: search, places, a form, an answer: each focus can be seen, on both databases."""
     store_plan(GREET, private=False)
     page = people("ann").open("/")
     page.keyboard.press("Tab")
