@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,11 @@ from playwright.sync_api import Page
 from tests.browser.conftest import People
 from tests.browser.person import PHONE
 from tests.pages.addresses import ADDRESSES
-from tests.pages.world import World, make_world
+from tests.pages.world import HARM, World, make_world
+from tests.support.kinds import bad, ok
+from tests.support.plans import publish_run, store_plan, workflow
+from tests.support.players import play
+from workflows.models import Run
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.store("sqlite"), pytest.mark.usefixtures("by_hand")]
 
@@ -21,6 +26,16 @@ NO_PAGES = {"home_part", "start_preview", "run_part_live", "run_part_visit", "wo
 ADMIN = ("/admin/", "/admin/workflows/run/", "/admin/workflows/workflow/", "/admin/auth/user/add/")
 #: Django's own search field is described by a help text, and labelled by its picture only.
 NOT_OURS = {"/admin/workflows/run/": ("label-title-only",), "/admin/workflows/workflow/": ("label-title-only",)}
+#: Lines without a place to break, and a description that would be a script, a picture and a link.
+LONG = workflow(
+    """
+  - { id: say, kind: shell, run: make, access: read }
+  - { id: lose, kind: shell, run: make, access: read }
+""",
+    before=f"description: {json.dumps(f'# {HARM} ![x](http://127.0.0.1:1/x.png) <img src=x onerror=alert(4)>')}\n"
+    "params: { line: { type: string } }",
+    name="long",
+)
 _FAULTS = """
 async (rules) => {
   await Promise.all(document.getAnimations().map((one) => one.finished.catch(() => null)));
@@ -76,9 +91,16 @@ def test_no_page_has_an_obstacle_in_light_or_dark(people: People) -> None:
 def test_no_page_is_wider_than_a_phone_and_hostile_texts_stay_text(people: People) -> None:
     """WEB.1, WEB.6: whatever a script in a text would do is told by the browser and fails this test, like a wide page."""
     world = make_world()
+    store_plan(LONG, private=False)
+    long = play(
+        publish_run(LONG, {"line": HARM + "x" * 100_000}, title=HARM + "y" * 400),
+        {"say": ok(HARM + "z" * 100_000), "lose": bad(message=HARM + "w" * 1_500)},
+    ).pk
+    assert Run.objects.get(pk=long).status == "failed"
+    paths = [f"/runs/{long}/{tab}" for tab in ("", "steps/", "events/", "visits/1/", "visits/2/", "at/", "fork/")]
     page = people("ann", user={"is_superuser": True, "is_staff": True}, viewport=PHONE).page
     wide = {}
-    for path in pages_of(world):
+    for path in [*pages_of(world), *paths, "/workflows/long/", "/workflows/long/start/"]:
         look(page, path)
         width, most = page.evaluate("[document.documentElement.scrollWidth, document.documentElement.clientWidth]")
         if width > most:
