@@ -20,6 +20,9 @@ from checks.postgresql import find_server
 
 PROJECT = Path(__file__).resolve().parent.parent
 TIMEOUT_S = 1800
+#: Tests of what only translates between people and operations: tried on one database, to keep the whole short. They
+#: pass on PostgreSQL as well (``pytest --store postgresql tests/pages``).
+TRANSLATING = ("admin", "docs", "library", "pages")
 _BIN = Path(sys.executable).parent
 
 
@@ -66,7 +69,7 @@ def all_checks(workers: int) -> list[Check]:
         Check(
             name="tests-postgresql",
             title="tests on PostgreSQL",
-            command=(*tests, "--store", "postgresql"),
+            command=(*tests, "--store", "postgresql", *(f"--ignore=tests/{room}" for room in TRANSLATING)),
             needs_postgresql=True,
         ),
         Check(name="browser", title="journeys in a browser", command=(*browser, "--store", "sqlite")),
