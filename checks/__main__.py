@@ -20,9 +20,10 @@ from checks.postgresql import find_server
 
 PROJECT = Path(__file__).resolve().parent.parent
 TIMEOUT_S = 1800
-#: Tests of what only translates between people and operations: tried on one database, to keep the whole short. They
+#: Tests of what only translates between people and operations: tried on one database, to keep the whole short (the
+#: journeys of all cases go through the commands on both). They
 #: pass on PostgreSQL as well (``pytest --store postgresql tests/pages``).
-TRANSLATING = ("admin", "docs", "library", "pages")
+TRANSLATING = ("admin", "commands", "docs", "library", "pages")
 _BIN = Path(sys.executable).parent
 
 
