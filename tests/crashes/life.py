@@ -33,7 +33,7 @@ from workflows.operations.driving import Standing, Worker, standing_of
 from workflows.operations.forking import ForkWish, fork
 from workflows.operations.people import Actor
 from workflows.operations.runs import Start, cancel, start
-from workflows.statuses import ControlKind
+from workflows.statuses import LIVE_STATUSES, ControlKind
 from workflows.steps import KINDS
 
 #: How long a life waits for the lease of the one before, and for the end of its effects, in seconds.
@@ -185,6 +185,8 @@ class Life:
 
     def _let_time_pass(self, live: list[Member]) -> None:
         standings = [standing_of(member.run_id) for member in live]
+        if any(one.status not in LIVE_STATUSES for one in standings):
+            return  # another worker ended it meanwhile
         moments = [one.wake_at_ms for one in standings if not one.held and one.wake_at_ms is not None]
         if not moments and not any(_stands_in_line(one) for one in standings):
             raise RuntimeError(f"Nothing goes on: {standings}")
