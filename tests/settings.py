@@ -49,4 +49,8 @@ from config.settings import DATABASES  # noqa: E402
 
 DATABASES["default"]["TEST"] = {"NAME": f"waypost_test_{RUN}" if _url else str(DIRECTORY / "test.sqlite3")}
 DATABASES["default"]["CONN_MAX_AGE"] = 0
+if not _url:
+    # a database that lives as long as its tests need not survive a loss of power; what is killed here are processes
+    _options = DATABASES["default"]["OPTIONS"]
+    _options["init_command"] = _options["init_command"].replace("synchronous=FULL", "synchronous=OFF")
 PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
