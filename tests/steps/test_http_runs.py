@@ -78,6 +78,7 @@ def test_an_uncertain_write_is_not_repeated_unless_the_file_names_the_error(serv
 
 @pytest.mark.django_db(transaction=True)
 def test_the_next_attempt_waits_as_long_as_the_server_asked(server: Server, tmp_path: Path) -> None:
+    """SET.6"""
     in_turn(server, (429, {"Retry-After": "1"}), (200, {}))
     run_id = post(server, "{ attempts: 2, wait: 1ms, jitter: none }")
 
