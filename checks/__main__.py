@@ -53,7 +53,7 @@ def _python(*words: str) -> tuple[str, ...]:
     return (sys.executable, *words)
 
 
-def all_checks(workers: int) -> list[Check]:
+def all_checks(workers: int, shares: int = 1) -> list[Check]:
     tests = _python("-m", "pytest", "-q", "-n", str(workers), "--ignore", "tests/browser")
     browser = _python("-m", "pytest", "-q", "-p", "no:xdist", "tests/browser")
     return [
@@ -66,11 +66,15 @@ def all_checks(workers: int) -> list[Check]:
             title="missing migrations",
             command=_python("manage.py", "makemigrations", "--check", "--dry-run"),
         ),
-        Check(name="tests", title="tests on SQLite", command=(*tests, "--store", "sqlite")),
+        Check(name="tests", title="tests on SQLite", command=(*tests, "--store", "sqlite", f"--share=1/{shares}")),
         Check(
             name="tests-postgresql",
             title="tests on PostgreSQL",
-            command=(*tests, "--store", "postgresql", *(f"--ignore=tests/{room}" for room in TRANSLATING)),
+            command=(
+                *tests,
+                *("--store", "postgresql", f"--share={min(2, shares)}/{shares}"),
+                *(f"--ignore=tests/{room}" for room in TRANSLATING),
+            ),
             needs_postgresql=True,
         ),
         Check(name="browser", title="journeys in a browser", command=(*browser, "--store", "sqlite")),
@@ -121,8 +125,15 @@ def main(words: Sequence[str]) -> int:
     parser.add_argument("names", nargs="*", metavar="CHECK", help="run only these")
     parser.add_argument("--list", action="store_true", help="name the checks and stop")
     parser.add_argument("--workers", type=int, default=min(4, max(2, os.cpu_count() or 2)), help="processes of pytest")
+    parser.add_argument(
+        "--shares",
+        type=int,
+        default=1,
+        metavar="N",
+        help="on a slow machine: of the tests that use a database one of N shares, on each database another one",
+    )
     options = parser.parse_args(words)
-    checks = all_checks(options.workers)
+    checks = all_checks(options.workers, options.shares)
     if options.list:
         print("\n".join(f"{check.name:18}{check.title}" for check in checks))
         return 0

@@ -6,7 +6,8 @@ The suite runs on SQLite; ``--store postgresql`` runs what touches the database 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from zlib import crc32
 
 import pytest
 from django.db import connection
@@ -23,6 +24,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         choices=["sqlite", "postgresql"],
         help="database of the tests (default: sqlite, or WAYPOST_TEST_DATABASE_URL); read in tests/settings.py",
     )
+    parser.addoption(
+        "--share",
+        metavar="K/N",
+        help="of the tests that use a database only the Kth of N shares, the same ones each time",
+    )
 
 
 def pytest_report_header() -> str:
@@ -32,15 +38,25 @@ def pytest_report_header() -> str:
 def _concerns_this_store(item: pytest.Item) -> bool:
     if (marker := item.get_closest_marker("store")) is not None:
         return connection.vendor in marker.args
-    touches = "django_db" in item.keywords or "processes" in getattr(item, "fixturenames", ())
-    return connection.vendor == "sqlite" or touches
+    return connection.vendor == "sqlite" or _uses_a_database(item)
+
+
+def _uses_a_database(item: pytest.Item) -> bool:
+    return "django_db" in item.keywords or "processes" in getattr(item, "fixturenames", ())
+
+
+def _in_share(share: str | None) -> Callable[[pytest.Item], bool]:
+    """Whether a test is in the share ``K/N``: by its name, so that it is in the same one in every process and run."""
+    number, _, shares = (share or "1/1").partition("/")
+    return lambda item: crc32(item.nodeid.encode()) % int(shares) == int(number) - 1
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Tests of the other database are left out; the pass on PostgreSQL repeats only what a database can change."""
-    left_out = [item for item in items if not _concerns_this_store(item)]
-    config.hook.pytest_deselected(items=left_out)
-    items[:] = [item for item in items if _concerns_this_store(item)]
+    wanted = _in_share(config.getoption("--share"))
+    kept = [item for item in items if _concerns_this_store(item) and (wanted(item) or not _uses_a_database(item))]
+    config.hook.pytest_deselected(items=[item for item in items if item not in set(kept)])
+    items[:] = kept
 
 
 @pytest.fixture(scope="session")

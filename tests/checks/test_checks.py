@@ -48,7 +48,7 @@ def test_the_server_that_was_found_is_handed_on() -> None:
 
 def test_the_checks_can_be_named(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     named = [command("raise SystemExit(0)"), Check(name="other", title="other", command=("/nonexistent",))]
-    monkeypatch.setattr(checks, "all_checks", lambda workers: named)
+    monkeypatch.setattr(checks, "all_checks", lambda workers, shares: named)
     assert main(["tests"]) == 0
     assert capsys.readouterr().out.endswith("\n\nEvery check passed.\n")
     assert main(["other"]) == 1

@@ -119,11 +119,11 @@ def test_an_expired_lease_that_nobody_took_over_lets_nothing_pass(path: str) -> 
 
 
 @pytest.mark.parametrize("path", WRITERS)
-def test_a_released_lease_lets_nothing_pass(path: str) -> None:
-    """LEASE.2"""
+def test_the_same_batch_again_passes_nothing_once_the_run_has_ended(path: str) -> None:
+    """LEASE.2: the lease went with the end of the run, which is the reason that is told."""
     _, _, batch = prepared()
     WRITERS[path](batch)
-    assert refusal_of(WRITERS[path], batch).code == "lease.lost"
+    assert refusal_of(WRITERS[path], batch).code == "run.terminal"
 
 
 @pytest.mark.parametrize("path", WRITERS)
