@@ -10,6 +10,8 @@ import pytest
 from workflows import functions
 from workflows.functions import FunctionError, Registry, TaskFunction, workflow_task
 
+functions.autodiscover()  # what is shipped registers once in a process, and not in the middle of a test here
+
 
 @pytest.fixture(autouse=True)
 def registry(monkeypatch: pytest.MonkeyPatch) -> Registry:
