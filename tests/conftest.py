@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from zlib import crc32
 
 import pytest
+from django.contrib.auth.models import Group
 from django.db import connection
 from django.test import TransactionTestCase
 from pytest_django import DjangoDbBlocker
@@ -54,8 +55,12 @@ def _in_share(share: str | None) -> Callable[[pytest.Item], bool]:
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Tests of the other database are left out; the pass on PostgreSQL repeats only what a database can change."""
     wanted = _in_share(config.getoption("--share"))
-    kept = [item for item in items if _concerns_this_store(item) and (wanted(item) or not _uses_a_database(item))]
-    config.hook.pytest_deselected(items=[item for item in items if item not in set(kept)])
+    kept: list[pytest.Item] = []
+    left_out: list[pytest.Item] = []
+    for item in items:
+        runs = _concerns_this_store(item) and (wanted(item) or not _uses_a_database(item))
+        (kept if runs else left_out).append(item)
+    config.hook.pytest_deselected(items=left_out)
     items[:] = kept
 
 
@@ -98,6 +103,12 @@ def _sound_ledger(request: pytest.FixtureRequest) -> Iterator[None]:
     if request.session.testsfailed == failed:
         problems = soundness.problems_left()
         assert problems == [], "The test left a ledger that is not sound:\n" + "\n".join(problems)
+
+
+@pytest.fixture
+def no_groups(transactional_db: None) -> None:
+    """Without the roles that come with an installation, for tests in which a group stands for any row."""
+    Group.objects.all().delete()
 
 
 @pytest.fixture

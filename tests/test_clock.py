@@ -13,13 +13,7 @@ from django.db.models.functions import Cast
 
 from workflows.clock import NOW_MS, DatabaseNow, database_now_ms, moment, unix_ms
 
-pytestmark = pytest.mark.django_db(transaction=True)
-
-
-@pytest.fixture(autouse=True)
-def no_groups(transactional_db: None) -> None:
-    """Without the roles that come with an installation: a group stands for any row here."""
-    Group.objects.all().delete()
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("no_groups")]
 
 
 def test_the_database_clock_counts_unix_milliseconds() -> None:

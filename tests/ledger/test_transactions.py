@@ -27,13 +27,7 @@ from workflows.ledger.transactions import (
 from workflows.models.guard import OutsideLedgerError
 from workflows.stores.failures import StoreFailureKind
 
-pytestmark = pytest.mark.django_db(transaction=True)
-
-
-@pytest.fixture(autouse=True)
-def no_groups(transactional_db: None) -> None:
-    """Without the roles that come with an installation: groups stand for any row here."""
-    Group.objects.all().delete()
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("no_groups")]
 
 
 @ledger_transaction

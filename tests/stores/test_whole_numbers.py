@@ -7,15 +7,9 @@ from django.contrib.auth.models import Group
 from django.db import DataError, connection
 from django.db.models import BigIntegerField, F, IntegerField, Value
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("no_groups")]
 
 NUMBERS = [0, -1, 2**31 - 1, 2**31, -(2**31), -(2**31) - 1, 1_796_060_444_622, 2**53 - 1, -(2**53)]
-
-
-@pytest.fixture(autouse=True)
-def no_groups(transactional_db: None) -> None:
-    """Without the roles that come with an installation: a group stands for any row here."""
-    Group.objects.all().delete()
 
 
 @pytest.mark.parametrize("number", NUMBERS)
