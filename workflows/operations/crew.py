@@ -25,6 +25,7 @@ from workflows.ledger import children
 from workflows.ledger.transactions import database_thread
 from workflows.models import Lease, Run
 from workflows.operations.driving import Standing, Worker, standing_of
+from workflows.operations.duties import Duties
 from workflows.operations.runs import live_below
 from workflows.statuses import BLOCKING_CAUSES, RunStatus, WaitsFor
 
@@ -35,6 +36,8 @@ TREE_DRIVERS = 4
 #: Refusals that say that somebody else was faster, or that there is nothing to do.
 _PASSED_BY = frozenset({"lease.held", "lease.lost", "run.parked", "run.terminal", "run.queued", "run.unknown_engine"})
 SWEEP_S = 5.0
+#: Time between two looks at the duties of a worker that drives all runs, in seconds.
+DUTIES_LOOK_S = 0.5
 #: Time between two looks for runnable runs, in seconds: in one tree, and in an empty queue at first and at most.
 TREE_LOOK_S = 0.05
 LEAST_IDLE_S, MOST_IDLE_S = 0.05, 1.0
@@ -127,6 +130,7 @@ class Crew:
         self.failures: dict[int, int] = {}
         self.given_up: dict[int, Exception] = {}
         self._swept = 0.0
+        self._duties = Duties()
         self.idle_s = LEAST_IDLE_S
         self._news = threading.Event()
         self._last_visit = None if max_visits is None or root_id is None else visits_of_tree(root_id) + max_visits
@@ -183,13 +187,15 @@ class Crew:
 
     def sweep(self) -> None:
         """Now and then repeat what a crash may have left undone between runs."""
-        if time.monotonic() - self._swept < SWEEP_S:
+        if time.monotonic() - self._swept < (SWEEP_S if self.root_id is not None else DUTIES_LOOK_S):
             return
         self._swept = time.monotonic()
+        if self.root_id is None:
+            self._duties.perform()
+            return
         try:
             consequences.sweep(self.root_id)
-            if self.root_id is not None:
-                self.worker.end_cancelled_holders(self.root_id)
+            self.worker.end_cancelled_holders(self.root_id)
         except Exception:
             logger.exception("The sweep failed; it is repeated.")
 
