@@ -7,7 +7,7 @@ from pathlib import Path
 
 from django.core.exceptions import ImproperlyConfigured
 
-from config import databases
+from config import databases, logging
 from config.environment import Environment
 from workflows.stores import files
 
@@ -69,6 +69,7 @@ INSTALLED_APPS = [
     "workflows.apps.WorkflowsConfig",
 ]
 MIDDLEWARE = [
+    "config.requests.RequestId",
     "config.security.ContentSecurityPolicy",
     "django.middleware.security.SecurityMiddleware",
     "config.static.StaticFiles",
@@ -149,12 +150,6 @@ WAYPOST_POISON_LIMIT = env.int("WAYPOST_POISON_LIMIT", default=5)
 
 # ---- logging ---------------------------------------------------------------------------------------------------------
 
-LOGGING = {
-    "version": 1,
-    "disable_existing_loggers": False,
-    "formatters": {"line": {"format": "{asctime} {levelname} {name}: {message}", "style": "{"}},
-    "handlers": {"console": {"class": "logging.StreamHandler", "formatter": "line"}},
-    "root": {"handlers": ["console"], "level": env.str("LOG_LEVEL", default="WARNING")},
-    # at lower levels these write whole headers, secrets included
-    "loggers": {name: {"level": "WARNING"} for name in ("httpcore", "httpx")},
-}
+#: ``line`` for people, ``json`` for whoever collects logs: one object on each line.
+LOG_FORMAT = env.choice("LOG_FORMAT", logging.FORMATS, default="line")
+LOGGING = logging.as_settings(LOG_FORMAT, env.str("LOG_LEVEL", default="WARNING"))

@@ -35,6 +35,7 @@ from workflows.facts import ControlRow
 from workflows.ledger import leases
 from workflows.ledger.advance import advance
 from workflows.ledger.listeners import listeners
+from workflows.log_context import marked
 from workflows.models import Run
 from workflows.statuses import RunStatus
 
@@ -98,6 +99,10 @@ class Driver:
         Raises what ``ledger.leases.acquire`` refuses with, ``plan.corrupt``, and ``lease.lost`` when another worker
         took over; nothing of this driver was written after that.
         """
+        with marked(run=run_id):
+            return self._drive(run_id)
+
+    def _drive(self, run_id: int) -> Left:
         identity, run = identity_of(run_id)
         plan = read_plan(run.plan)
         identity = replace(identity, params=for_expressions(plan.params, identity.params))

@@ -17,6 +17,7 @@ from workflows.engine.supervisor import Supervisor
 from workflows.engine.workspaces import Workspaces
 from workflows.errors import ExitCode
 from workflows.facts import RunIdentity
+from workflows.log_context import marked
 
 logger = logging.getLogger(__name__)
 
@@ -102,7 +103,8 @@ class Effects:
     def _leave_if_running(self, run_id: int) -> None:
         occupied = [_as_token(token) for token in (*self.pool.running(), *self.pool.abandoned())]
         if any(token[0] == run_id for token in occupied):
-            logger.critical("A function of run %s goes on although its lease is lost; this process ends.", run_id)
+            with marked(run=run_id):
+                logger.critical("A function of run %s goes on although its lease is lost; this process ends.", run_id)
             self.supervisor.kill_all()
             os._exit(ExitCode.HELD)
 

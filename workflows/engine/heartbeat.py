@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from workflows.errors import Refusal
 from workflows.ledger import leases
 from workflows.ledger.transactions import database_thread
+from workflows.log_context import marked
 
 logger = logging.getLogger(__name__)
 
@@ -82,7 +83,8 @@ class Heartbeat:
                     run_id=beat.run_id, epoch=beat.epoch, ttl_ms=self.ttl_ms, polled_ms=beat.polled_ms
                 )
             except Refusal as refusal:
-                logger.warning("The lease on run %s could not be renewed: %s", beat.run_id, refusal)
+                with marked(run=beat.run_id):
+                    logger.warning("The lease on run %s could not be renewed: %s", beat.run_id, refusal)
                 renewed = None
             if renewed:
                 beat.held_since = sent
@@ -102,5 +104,7 @@ class Heartbeat:
 
     def _lose(self, beat: Beat) -> None:
         if not beat.lost.is_set():
-            beat.lost.set()
-            beat.on_lost()
+            with marked(run=beat.run_id):
+                logger.warning("The lease on run %s is lost; what runs of it is stopped.", beat.run_id)
+                beat.lost.set()
+                beat.on_lost()

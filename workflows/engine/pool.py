@@ -19,6 +19,7 @@ from dataclasses import dataclass, field, replace
 from workflows.engine.contract import EffectCancelled, EffectContext, EffectKind, Result
 from workflows.engine.results import exception_result, failure_result, stopped_result
 from workflows.engine.secrets import AttemptSecrets
+from workflows.log_context import marked
 
 logger = logging.getLogger(__name__)
 
@@ -186,7 +187,17 @@ class EffectPool:
     def _run(self, job: _Job) -> bool:
         """Runs one job, without the lock; False when its thread was replaced meanwhile."""
         self._begin(job)
-        result = self._execute(job)
+        context, secrets = job.context, job.secrets
+        assert secrets is not None
+        with marked(
+            run=context.run_id,
+            visit=context.visit,
+            attempt=context.attempt,
+            mask=lambda text: secrets.masker().text(text),
+        ):
+            logger.info("%s begins.", context.path)
+            result = self._execute(job)
+            logger.info("%s gives %s.", context.path, result.outcome)
         reason = job.stop.reason()
         with self._changed:
             abandoned = job.settled
@@ -269,7 +280,9 @@ class EffectPool:
             for job in abandoned:
                 reason = job.stop.reason() or "timeout"
                 result = stopped_result(reason, detail=" Its function is still running.")
-                _deliver(job, result)
+                with marked(run=job.context.run_id, visit=job.context.visit, attempt=job.context.attempt):
+                    logger.warning("%s does not return; it is settled without its function.", job.context.path)
+                    _deliver(job, result)
 
     def _expire(self, job: _Job, now: float) -> bool:
         """What is due for a job; True when it is settled without its thread."""
