@@ -97,9 +97,63 @@ class InterruptStatus(TextChoices):
     CLOSED = "closed"
 
 
+class OfferStatus(TextChoices):
+    """An offer of work to other programs. ``LAPSED``: it was reserved, not renewed in time, and is offered again."""
+
+    OPEN = "open"
+    RESERVED = "reserved"
+    FINISHED = "finished"
+    LAPSED = "lapsed"
+    WITHDRAWN = "withdrawn"
+
+
+class DeliveryStatus(TextChoices):
+    """A notification on its way to one receiver. ``DROPPED``: there is nothing to tell them any more."""
+
+    WAITING = "waiting"
+    DELIVERED = "delivered"
+    GIVEN_UP = "given_up"
+    DROPPED = "dropped"
+
+
+class About(TextChoices):
+    """Which runs a person wants to hear of."""
+
+    EVERYTHING = "everything"
+    MINE = "mine"
+    CHOSEN = "chosen"
+
+
 class SlotKind(TextChoices):
     CONCURRENCY = "concurrency"
     LIMIT = "limit"
+
+
+class IfRunning(TextChoices):
+    """What a schedule does while a run that it started goes on."""
+
+    SKIP = "skip"
+    QUEUE = "queue"
+    CANCEL = "cancel"
+
+
+class CatchUp(TextChoices):
+    """Which of the times that passed without a worker a schedule makes up for."""
+
+    NONE = "none"
+    LAST = "last"
+    ALL = "all"
+
+
+class FireStatus(TextChoices):
+    """What became of a time of a schedule."""
+
+    DUE = "due"  # claimed, and not yet decided
+    WAITING = "waiting"  # for the end of an earlier run
+    STARTED = "started"
+    SKIPPED = "skipped"
+    MISSED = "missed"
+    REFUSED = "refused"
 
 
 class Stopping(TextChoices):
@@ -142,4 +196,13 @@ ATTEMPT_MOVES: dict[AttemptStatus, frozenset[AttemptStatus]] = {
     AttemptStatus.FAILED: frozenset(),
     AttemptStatus.CANCELLED: frozenset(),
     AttemptStatus.INTERRUPTED: frozenset({AttemptStatus.SUCCEEDED, AttemptStatus.FAILED}),
+}
+
+FIRE_MOVES: dict[FireStatus, frozenset[FireStatus]] = {
+    FireStatus.DUE: frozenset({FireStatus.WAITING, FireStatus.STARTED, FireStatus.SKIPPED, FireStatus.REFUSED}),
+    FireStatus.WAITING: frozenset({FireStatus.STARTED, FireStatus.SKIPPED, FireStatus.REFUSED}),
+    FireStatus.STARTED: frozenset(),
+    FireStatus.SKIPPED: frozenset(),
+    FireStatus.MISSED: frozenset(),
+    FireStatus.REFUSED: frozenset(),
 }

@@ -10,14 +10,17 @@ from workflows.models.audit import AuditEntry
 from workflows.models.bulk import BulkAction, BulkItem
 from workflows.models.control import ControlMessage
 from workflows.models.event import Event
+from workflows.models.external import ExternalOffer
 from workflows.models.history import RowVersion
 from workflows.models.interrupt import Interrupt, Vote
 from workflows.models.lease import Lease
+from workflows.models.notification import Delivery, Notification, NotificationPreference, Webhook
 from workflows.models.payload import Payload
 from workflows.models.run import Run
 from workflows.models.run_filter import RunFilter
+from workflows.models.schedule import Schedule, ScheduleFire
 from workflows.models.scope import Fanout, Scope, ScopeVars
-from workflows.models.slot import LimitGroup, Slot
+from workflows.models.slot import LimitGroup, LimitStart, Slot
 from workflows.models.visit import Visit
 from workflows.models.workflow import Plan, Workflow
 
@@ -27,21 +30,29 @@ __all__ = [
     "BulkAction",
     "BulkItem",
     "ControlMessage",
+    "Delivery",
     "Event",
+    "ExternalOffer",
     "Fanout",
     "Interrupt",
     "Lease",
     "LimitGroup",
+    "LimitStart",
+    "Notification",
+    "NotificationPreference",
     "Payload",
     "Plan",
     "RowVersion",
     "Run",
     "RunFilter",
+    "Schedule",
+    "ScheduleFire",
     "Scope",
     "ScopeVars",
     "Slot",
     "Visit",
     "Vote",
+    "Webhook",
     "Workflow",
     "WorkflowAccess",
 ]

@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 from django.db import models
+from django.db.models import Q
 
 from workflows.models.columns import RunRow
+
+#: The types of facts that people and programs are told of (``operations.notifications``).
+TOLD_TYPES = ("question_asked", "question_reminded", "run_blocked", "run_failed")
 
 
 class Event(RunRow):
@@ -23,6 +27,7 @@ class Event(RunRow):
     class Meta:
         ordering = ["run", "sequence"]
         constraints = [models.UniqueConstraint(fields=["run", "sequence"], name="event_sequence_once")]
+        indexes = [models.Index(fields=["at"], name="event_told", condition=Q(type__in=TOLD_TYPES))]
 
     def __str__(self) -> str:
         return f"{self.run_id}:{self.sequence} {self.type}"
