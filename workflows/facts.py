@@ -338,3 +338,7 @@ class Facts(Protocol):
     def is_occupied(self, visit: int) -> bool:
         """Whether a function of this visit was settled without it and still runs in this process."""
         ...
+    def turn_ms(self, scope: str) -> int | None:
+        """When the rate of a limit lets a scope go on that is the first of its line; None: something else does."""
+        ...
+

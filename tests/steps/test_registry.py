@@ -47,8 +47,9 @@ def test_two_kinds_of_one_name_are_refused() -> None:
 
 def test_a_plan_of_these_kinds_is_supported() -> None:
     wait = step_of("wait", {"for": compile_value("5m"), "signal": None}, id="pause")
+    rated = shell("true", id="rated", limit={"group": "builders", "starts": 60, "per_ms": 60_000})
 
-    assert unsupported(plan_of(shell("true"), wait)) is None
+    assert unsupported(plan_of(shell("true"), wait, rated)) is None
 
 
 @pytest.mark.parametrize(
@@ -64,11 +65,6 @@ def test_a_plan_of_these_kinds_is_supported() -> None:
             "plan.unsupported_feature",
             "The workflow uses receipts that an end requires (step finish), "
             "which this version of Waypost cannot run yet.",
-        ),
-        (
-            shell("true", limit={"group": "builders", "starts": 60, "per_ms": 60_000}),
-            "plan.unsupported_feature",
-            "The workflow uses a limit by rate (step work), which this version of Waypost cannot run yet.",
         ),
     ],
 )

@@ -13,7 +13,8 @@ from workflows.definitions.parameters import check_parameters
 from workflows.definitions.plan import Plan, StepPlan
 from workflows.engine import settling
 from workflows.engine.contract import Child, Result
-from workflows.engine.draft import Draft, failure_text
+from workflows.engine.draft import Draft
+from workflows.engine.failures import failure_text
 from workflows.engine.reserving import pause
 from workflows.errors import Failure, Refusal
 from workflows.facts import AttemptRow, ChildRow, ScopeRow, VisitRow

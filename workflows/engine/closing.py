@@ -12,8 +12,9 @@ from typing import Any
 from workflows.definitions.plan import DONE, Body, StepPlan
 from workflows.engine import fanning
 from workflows.engine.contract import EndBody
-from workflows.engine.draft import Draft, failure_text
+from workflows.engine.draft import Draft
 from workflows.engine.environment import evaluate
+from workflows.engine.failures import failure_text
 from workflows.engine.output_schema import schema_mismatch
 from workflows.errors import Failure
 from workflows.expressions import BadExpression

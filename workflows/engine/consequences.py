@@ -25,8 +25,8 @@ def carry_out(run: Run, draft: Draft) -> None:
     try:
         for child in draft.child_cancels:
             cancel_child(child)
-        groups = {wish.group for wish in draft.slots_wanted.values()}
-        for group in sorted(groups | set(draft.slots_freed.values())):
+        groups = {wish.group for wish in draft.slots_wanted.values()} | set(draft.slots_freed.values())
+        for group in sorted(groups | _rated(draft)):
             slots.pass_on(kind=SlotKind.LIMIT, name=group, now=timezone.now())
         if run.concurrency_max and (draft.ended or draft.state.status == RunStatus.BLOCKED):
             slots.pass_on(kind=SlotKind.CONCURRENCY, name=run.concurrency_key, now=timezone.now())
@@ -36,6 +36,16 @@ def carry_out(run: Run, draft: Draft) -> None:
                 adopting.hear_of_adopted(run_id=fork, child_id=run.pk, now=timezone.now())
     except Refusal as refusal:
         logger.warning("A consequence of run %s is left to the sweep: %s", run.pk, refusal)
+
+
+def _rated(draft: Draft) -> set[str]:
+    """The groups in which attempts started under a rate: when the next one may start is known from now on."""
+    return {limit["group"] for limit in draft.slots_used.values() if "starts" in limit}
+
+
+def give_turns(groups: set[str]) -> int:
+    """Give the places of groups whose moment has come; how many were given."""
+    return sum(len(slots.pass_on(kind=SlotKind.LIMIT, name=group, now=timezone.now())) for group in sorted(groups))
 
 
 def cancel_child(child_id: int) -> bool:

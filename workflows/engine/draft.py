@@ -15,7 +15,6 @@ from typing import Any
 
 from workflows.definitions.plan import Plan, StepPlan
 from workflows.engine.contract import Effect, Kinds
-from workflows.errors import Failure
 from workflows.facts import (
     AttemptRow,
     ControlRow,
@@ -53,16 +52,6 @@ class Admission:
     step: StepPlan
     effect: Effect
     scope: ScopeRow
-
-
-def failure_text(failure: Failure | None, *, trace: bool = False) -> str:
-    """``{code, message}`` as canonical JSON, "" for none; with the trace for an attempt."""
-    if failure is None:
-        return ""
-    value = {"code": failure.code, "message": failure.message}
-    if trace and failure.trace:
-        value["trace"] = failure.trace
-    return compact(value)
 
 
 class Draft:
@@ -190,6 +179,13 @@ class Draft:
 
     @property
     def is_cut(self) -> bool:
+    @property
+    def slots_used(self) -> dict[str, Mapping[str, Any]]:
+        """The scopes on whose places attempts begin, with the limits of their steps."""
+        visits = [self.visit(number) for number, _ in self.attempts_new]
+        limits = {visit.scope: self.plan.steps[visit.step].limit for visit in visits}
+        return {scope: limit for scope, limit in limits.items() if limit is not None}
+
         """Whether this transaction is long enough: the rest of a chain of pure steps goes into the next one."""
         return len(self.visits_new) >= self.visit_limit or self.out_of_time()
 
@@ -342,8 +338,7 @@ class Draft:
         closed: list[AttemptRow] = []
         new: list[AttemptRow] = []
         for key, row in self.attempt_rows.items():
-            group = new if key in self.attempts_new else settled if key in self.attempts_settled else closed
-            group.append(row)
+            (new if key in self.attempts_new else settled if key in self.attempts_settled else closed).append(row)
         return Batch(
             run_id=self.facts.identity.id,
             epoch=self.facts.epoch,
@@ -380,6 +375,7 @@ class Draft:
             frees_run_slot=self.facts.takes_slot and self.state.status in _WITHOUT_SLOT,
             controls=tuple(self.controls),
             controls_at=self.now,
+            slots_used=tuple(self.slots_used),
         )
 
     def _is_new(self, row: InterruptRow) -> bool:

@@ -19,7 +19,7 @@ from django.utils import timezone
 from workflows.clock import unix_ms
 from workflows.definitions.parameters import for_expressions
 from workflows.definitions.plan import Plan
-from workflows.engine import consequences, recovery, scheduler, signals
+from workflows.engine import consequences, limits, recovery, scheduler, signals
 from workflows.engine.contract import Kinds, Result
 from workflows.engine.deliveries import Deliveries
 from workflows.engine.draft import Draft
@@ -45,8 +45,7 @@ logger = logging.getLogger(__name__)
 CHAIN_S = 0.05
 #: How long a result waits for those of attempts that began together with its own, in seconds: for each next one, and
 #: altogether. A transaction for several results costs little more than one for a single result.
-GATHER_NEXT_S = 0.001
-GATHER_S = 0.005
+GATHER_NEXT_S, GATHER_S = 0.001, 0.005
 
 
 class Left(Enum):
@@ -117,8 +116,7 @@ class Driver:
         beat = session.beat = Beat(run_id=run_id, epoch=grant.epoch, held_since=sent, on_lost=session.on_lost)
         self.heartbeat.keep(beat)
         try:
-            takes_slot = bool(run.concurrency_max)
-            session.open(Memory(identity, epoch=grant.epoch, worker=self.owner, takes_slot=takes_slot))
+            session.open(Memory(identity, epoch=grant.epoch, worker=self.owner, takes_slot=bool(run.concurrency_max)))
             return session.run()
         except Refusal:
             session.leave_late_results()
@@ -198,6 +196,10 @@ class Session:
         """Decide and commit; None when somebody else changed the run in between."""
         self.refuse_when_lost()
         now = timezone.now()
+        if due := limits.groups_due(self.plan, self.memory, unix_ms(now)):
+            # nothing was given: the database's clock is behind this host's
+            self.take_deliveries(0 if consequences.give_turns(due) else limits.TURN_S)
+            self.reload()
         deadline = time.monotonic() + CHAIN_S
         self.memory.active_ms = self.grant.active_ms + int((time.monotonic() - self.began) * 1000)
         decision = scheduler.decide(

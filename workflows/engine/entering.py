@@ -23,9 +23,10 @@ from workflows.engine.contract import (
     Settled,
     Sleep,
 )
-from workflows.engine.draft import Admission, Draft, failure_text
+from workflows.engine.draft import Admission, Draft
 from workflows.engine.environment import around, evaluate
-from workflows.engine.reserving import reserve
+from workflows.engine.failures import failure_text
+from workflows.engine.reserving import pause, reserve
 from workflows.errors import FAILURES, Failure
 from workflows.expressions import BadExpression
 from workflows.facts import AttemptRow, ScopeRow, VisitRow

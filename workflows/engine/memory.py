@@ -148,7 +148,7 @@ class Memory:
             self._fanouts = {row["visit"]: FanoutRow(**row) for row in rows}
             self._counts = {visit: self._count(visit) for visit in self._fanouts}
         self._children: dict[str, ChildRow] = {}
-        self._places: dict[str, str] | None = None
+        self._places: dict[str, tuple[str, int | None]] | None = None
         if "workflow" in kinds:
             self.load_children()
         if kinds & {"approval", "question"}:
@@ -182,10 +182,11 @@ class Memory:
                     run_id=run_id, status=status, error=error, output_digest=output, is_own=False
                 )
 
-    def _read_places(self) -> dict[str, str]:
-        """The limit slots of this run and its places in line."""
-        rows = Slot.objects.filter(run_id=self.identity.id, kind=SlotKind.LIMIT).values_list("scope", "number")
-        return {scope: "waiting" if number is None else "given" for scope, number in rows}
+    def _read_places(self) -> dict[str, tuple[str, int | None]]:
+        """The limit slots of this run and its places in line, with the moment that is known of them."""
+        rows = Slot.objects.filter(run_id=self.identity.id, kind=SlotKind.LIMIT)
+        columns = rows.values_list("scope", "number", "due_ms")
+        return {scope: ("waiting", due) if number is None else ("given", None) for scope, number, due in columns}
 
     def _count(self, visit: int) -> FanoutCounts:
         scopes = Scope.objects.filter(run_id=self.identity.id, parent_visit=visit)
@@ -243,6 +244,12 @@ class Memory:
         return self._fanouts[visit]
 
     def counts(self, visit: int) -> FanoutCounts:
+        return self._place(scope)[0]
+
+    def turn_ms(self, scope: str) -> int | None:
+        return self._place(scope)[1]
+
+    def _place(self, scope: str) -> tuple[str, int | None]:
         return self._counts[visit]
 
     def visits_below(self, visit: int) -> int:
@@ -276,7 +283,7 @@ class Memory:
     def place(self, scope: str) -> str:
         if self._places is None:  # only steps with a limit ask
             self._places = self._read_places()
-        return self._places.get(scope, "")
+        return self._places.get(scope, ("", None))
 
     def plan(self, plan_id: int) -> Plan:
         return read_plan(PlanModel.objects.get(pk=plan_id))
@@ -342,7 +349,7 @@ class Memory:
         if self._places is not None:
             for path in draft.slots_freed:
                 self._places.pop(path, None)
-            self._places.update(dict.fromkeys(draft.slots_wanted, "waiting"))
+            self._places.update(dict.fromkeys(draft.slots_wanted, ("waiting", None)))
         if draft.children:
             self._open.update({n: v for n, v in draft.visit_rows.items() if v.status == VisitStatus.OPEN})
             self.load_children()

@@ -8,7 +8,8 @@ from typing import Any
 from workflows.definitions.plan import StepPlan
 from workflows.engine import closing, entering, fanning, limits, settling
 from workflows.engine.contract import Result
-from workflows.engine.draft import Draft, failure_text
+from workflows.engine.draft import Draft
+from workflows.engine.failures import failure_text
 from workflows.engine.retries import next_attempt
 from workflows.errors import Failure
 from workflows.facts import AttemptRow, ScopeRow, VisitRow

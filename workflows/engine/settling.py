@@ -10,7 +10,8 @@ from typing import Any
 from workflows.definitions.plan import DONE, FAIL, StepPlan
 from workflows.engine import closing, limits
 from workflows.engine.contract import INTERRUPTED, Result
-from workflows.engine.draft import Draft, failure_text
+from workflows.engine.draft import Draft
+from workflows.engine.failures import failure_text
 from workflows.engine.retries import next_attempt
 from workflows.errors import Failure
 from workflows.facts import AttemptRow, ScopeRow, VisitRow

@@ -30,8 +30,13 @@ def derive(draft: Draft) -> int | None:
         changes["started_at"] = draft.now
     if changes:
         _record(draft, changes)
-    moments = [scope.wake_at_ms for scope in waiting if scope.wake_at_ms is not None and has_moments(draft, scope)]
-    return min(moments, default=None)
+    moments = [moment_of(draft, scope) for scope in waiting if has_moments(draft, scope)]
+    return min((moment for moment in moments if moment is not None), default=None)
+
+
+def moment_of(draft: Draft, scope: ScopeRow) -> int | None:
+    """When a waiting scope goes on by itself. Its turn in the line of a limit is no fact of the scope."""
+    return draft.facts.turn_ms(scope.path) if scope.waits_for == WaitsFor.SLOT else scope.wake_at_ms
 
 
 def has_moments(draft: Draft, scope: ScopeRow) -> bool:

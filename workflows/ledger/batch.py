@@ -65,6 +65,7 @@ class Batch:
     slots_freed: tuple[str, ...] = ()
     frees_run_slot: bool = False
     controls: tuple[int, ...] = ()
+    slots_used: tuple[str, ...] = ()
     controls_at: Any = None
 
     @property
@@ -75,7 +76,7 @@ class Batch:
 
 @dataclass(frozen=True, slots=True)
 class SlotWish:
-    """A scope that stands in line for a place of a limit group."""
+    """A scope that stands in line for a place of a limit group. ``max`` 0: any number; ``starts`` in ``per_ms``."""
 
     scope: str
     group: str
@@ -83,6 +84,8 @@ class SlotWish:
     entered_ms: int
 
 
+    starts: int | None = None
+    per_ms: int | None = None
 @dataclass(frozen=True, slots=True)
 class VariablesRow:
     path: str

@@ -158,8 +158,10 @@ def places(rows: RunRows) -> Iterator[str]:
             yield f"scope {slot.scope or '(root)'} has ended and has a {what}"
         elif slot.kind == SlotKind.CONCURRENCY and slot.name != run.concurrency_key:
             yield f"the run has a {what}, but its key is {run.concurrency_key or 'none'}"
-        if slot.number is not None and not 1 <= slot.number <= slot.max:
+        if slot.number is not None and slot.max and not 1 <= slot.number <= slot.max:
             yield f"the {what} has number {slot.number} of {slot.max}"
+        if slot.number is None and slot.started_ms is not None:
+            yield f"an attempt has started on the {what}"
     held = any(slot.kind == SlotKind.CONCURRENCY and slot.number is not None for slot in rows.slots)
     needs_one = run.concurrency_max and not run.closing and run.status in (RunStatus.WAITING, RunStatus.PAUSED)
     if needs_one and not held:

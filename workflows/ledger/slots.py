@@ -1,4 +1,4 @@
-"""Slots: places that runs (``concurrency``) and attempts (``limit``) share over all workers (PUB 4, 5; MON 10).
+"""Slots: places that runs (``concurrency``) and attempts (``limit``) share over all workers (PUB 4, 5; MON 10, 11).
 
 A place in line is written with the run or the decision that needs it; places are given out under the group's row, in
 a transaction of their own, and those who get one are woken in another. The sweep repeats both, so a crash in between
@@ -11,24 +11,25 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from django.db.models import Exists, OuterRef
+from django.db.models import Exists, OuterRef, Q
 
 from workflows.clock import database_now_ms
 from workflows.errors import Refusal
 from workflows.ledger.listeners import announce
 from workflows.ledger.records import record_event
 from workflows.ledger.transactions import ledger_transaction
-from workflows.models import LimitGroup, Run, Scope, Slot
+from workflows.models import LimitGroup, LimitStart, Run, Scope, Slot
 from workflows.models.slot import line_up
 from workflows.statuses import RunStatus, ScopePhase, SlotKind, WaitsFor
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Given:
-    """A place that was given: whose it is."""
+    """A place that was given: whose it is. With ``due_ms`` the rate gives it at that moment, and not before."""
 
     run_id: int
     scope: str
+    due_ms: int | None = None
 
 
 def holds_slot(run_id: int) -> bool:
@@ -63,22 +64,34 @@ def come_back(run: Run, now_ms: int) -> None:
         take_now(run, now_ms)
 
 
+def stand_in_line(run: Run, now_ms: int) -> None:
+    """A run whose moment to start has come takes a slot or stands in line (PUB.11)."""
+    if run.status == RunStatus.QUEUED and run.concurrency_max and not run.closing and (run.start_at_ms or 0) <= now_ms:
+        take_now(run, now_ms)
+
+
 @ledger_transaction
 def stand_in_line_again(*, run_id: int) -> bool:
-    """The same for a woken run that nobody brought back (a deadline has passed, a message came): for the sweep."""
+    """The same for a woken run that nobody brought back (a deadline has passed, a message came), and for one whose
+    moment to start has come: for the sweep."""
     run = Run.objects.lock(run_id)
     if Slot.objects.filter(run=run, kind=SlotKind.CONCURRENCY).exists():
         return False
-    come_back(run, database_now_ms())
-    return run.status == RunStatus.BLOCKED
+    now_ms = database_now_ms()
+    come_back(run, now_ms)
+    stand_in_line(run, now_ms)
+    return bool(Slot.objects.filter(run=run, kind=SlotKind.CONCURRENCY).exists())
 
 
 def without_place() -> list[int]:
-    """Blocked runs that were woken and neither have a slot nor stand in line for one."""
+    """Blocked runs that were woken, and runs whose moment to start has come, which neither have a slot nor stand in line
+    for one; the latter in the order of their moments."""
     placed = Slot.objects.filter(run_id=OuterRef("pk"), kind=SlotKind.CONCURRENCY)
-    blocked = Run.objects.filter(status=RunStatus.BLOCKED, concurrency_max__gt=0, closing="")
-    woken = blocked.filter(~Exists(placed), wake_at_ms__lte=database_now_ms())
-    return list(woken.values_list("pk", flat=True))
+    now_ms = database_now_ms()
+    woken = Q(status=RunStatus.BLOCKED, wake_at_ms__lte=now_ms)
+    due = Q(status=RunStatus.QUEUED, start_at_ms__lte=now_ms)
+    runs = Run.objects.filter(woken | due, ~Exists(placed), concurrency_max__gt=0, closing="")
+    return list(runs.order_by("start_at_ms", "pk").values_list("pk", flat=True))
 
 
 def holders_of(key: str) -> list[int]:
@@ -88,11 +101,25 @@ def holders_of(key: str) -> list[int]:
 
 
 @ledger_transaction
-def give_places(*, kind: str, name: str) -> list[Given]:
-    """Give the free places of a group to those who wait, in order. The caller wakes them (``hear_of_slot``)."""
+def give_places(*, kind: str, name: str, now_ms: int | None = None) -> list[Given]:
+    """Give the free places of a group to those who wait, in order. The caller wakes them (``hear_of_slot``). ``now_ms``
+    is the database clock unless a test passes it.
+
+    1. The group's row is locked. Starts that no window reaches back to are forgotten.
+    2. The line gets places until one of it does not fit.
+    3. When only its rate keeps the first waiting, the moment of its turn is noted; it comes last in what is returned,
+       if nobody has noted that moment before (``hear_of_turn``).
+    """
     lock_group(kind, name)
-    given = Slot.objects.give(kind=kind, name=name, now_ms=database_now_ms())
-    return [Given(run_id=slot.run_id, scope=slot.scope) for slot in given]
+    now_ms = database_now_ms() if now_ms is None else now_ms
+    window_ms = LimitGroup.objects.values_list("window_ms", flat=True).get(kind=kind, name=name)
+    if window_ms:
+        LimitStart.objects.forget(name=name, window_ms=window_ms, now_ms=now_ms)
+    giving = Slot.objects.give(kind=kind, name=name, now_ms=now_ms)
+    told = [Given(run_id=slot.run_id, scope=slot.scope) for slot in giving.given]
+    if giving.turn is not None and giving.is_new:
+        told.append(Given(run_id=giving.turn.run_id, scope=giving.turn.scope, due_ms=giving.turn.due_ms))
+    return told
 
 
 @ledger_transaction
@@ -113,6 +140,20 @@ def hear_of_slot(*, run_id: int, kind: str, scope: str, now: datetime) -> bool:
     return True
 
 
+@ledger_transaction
+def hear_of_turn(*, run_id: int, scope: str, due_ms: int, now: datetime) -> bool:
+    """Tell a run when the rate lets it go on, and wake it then; False when it stands in this line no more."""
+    run = Run.objects.lock(run_id)
+    mine = Slot.objects.filter(run=run, kind=SlotKind.LIMIT, scope=scope, number=None, due_ms=due_ms)
+    if run.is_final or not mine.exists():
+        return False
+    record_event(run, "slot_due", at=now, scope=scope, until_ms=due_ms)
+    sooner = run.wake_at_ms is not None and run.wake_at_ms < due_ms
+    Run.objects.change(run, wake_at_ms=run.wake_at_ms if sooner else due_ms)
+    announce(run_id, run.revision)
+    return True
+
+
 def _was_woken_since(run: Run, scope: str) -> bool:
     """Whether a run was woken after it got its place, and has not parked again."""
     if run.wake_at_ms is None or run.wake_at_ms > database_now_ms():
@@ -121,12 +162,16 @@ def _was_woken_since(run: Run, scope: str) -> bool:
     return bool(given.exists())
 
 
-def pass_on(*, kind: str, name: str, now: datetime) -> list[Given]:
-    """Give places and wake who got one: two transactions and more, called after a commit that freed a place."""
-    given = give_places(kind=kind, name=name)
-    for one in given:
-        hear_of_slot(run_id=one.run_id, kind=kind, scope=one.scope, now=now)
-    return given
+def pass_on(*, kind: str, name: str, now: datetime, now_ms: int | None = None) -> list[Given]:
+    """Give places and wake who got one: two transactions and more, called after a commit that freed a place, and when
+    the moment of a rate has come. What was given."""
+    told = give_places(kind=kind, name=name, now_ms=now_ms)
+    for one in told:
+        if one.due_ms is None:
+            hear_of_slot(run_id=one.run_id, kind=kind, scope=one.scope, now=now)
+        else:
+            hear_of_turn(run_id=one.run_id, scope=one.scope, due_ms=one.due_ms, now=now)
+    return [one for one in told if one.due_ms is None]
 
 
 def refuse_when_full(run: Run, now_ms: int) -> None:
@@ -143,13 +188,18 @@ def full(key: str, max: int) -> Refusal:
 
 
 def groups_with_room() -> list[tuple[str, str]]:
-    """The groups in which the first of the line finds a free place: what the sweep looks at."""
-    waiting = Slot.objects.filter(number=None).order_by("id").values_list("kind", "name", "max")
-    first: dict[tuple[str, str], int] = {}
-    for kind, name, most in waiting:
-        first.setdefault((kind, name), most)
+    """The groups in which the first of the line may find a place: what the sweep looks at."""
+    first: dict[tuple[str, str], Slot] = {}
+    for slot in Slot.objects.filter(number=None).order_by("id"):
+        first.setdefault((slot.kind, slot.name), slot)
     taken = Slot.objects.filter(number__isnull=False)
-    return [(kind, name) for (kind, name), most in first.items() if taken.filter(kind=kind, name=name).count() < most]
+    now_ms = database_now_ms()
+    return [
+        (kind, name)
+        for (kind, name), slot in first.items()
+        if (slot.due_ms is None or slot.due_ms <= now_ms)
+        and (not slot.max or taken.filter(kind=kind, name=name).count() < slot.max)
+    ]
 
 
 def unheard() -> list[tuple[str, int, str]]:

@@ -37,7 +37,12 @@ class RunQuerySet(GuardedQuerySet):
         leased = Exists(leases.filter(expires_ms__gt=moment))
         orphaned = Exists(leases.filter(expires_ms__gt=0, expires_ms__lte=moment))
         wanted = Q(status__in=[RunStatus.QUEUED, RunStatus.RUNNING]) | Q(wake_at_ms__lte=moment) | orphaned
-        return self.live().filter(wanted, ~leased).exclude(self.lacks_slot())
+        return self.live().filter(wanted, ~leased).exclude(self.lacks_slot()).exclude(self.starts_later(moment))
+
+    @staticmethod
+    def starts_later(now: Any = None) -> Q:
+        """Runs whose moment has not come. One that is being ended waits for no moment."""
+        return Q(start_at_ms__gt=DatabaseNow() if now is None else now, closing="")
 
     @staticmethod
     def lacks_slot() -> Q:
@@ -109,6 +114,7 @@ class Run(models.Model):
     """The state of an execution, its counters, and what was frozen at its start.
 
     ``reasons`` lists all causes of its status; ``closing`` {status, error} is set once the main steps have ended;
+    ``start_at_ms``: it starts then and not before, and stands in no line until then;
     ``frozen`` is what decides the run and is not in the file (declared access of functions, server defaults);
     ``last_commit`` is the random id of the driver's last transaction, by which a lost COMMIT reply is resolved.
     """
@@ -146,6 +152,7 @@ class Run(models.Model):
     closing = models.TextField(default="", blank=True)
     output_digest = digest_column(null=True)
     error = models.TextField(default="", blank=True)
+    start_at_ms = millis_column(null=True)
     created_at = models.DateTimeField()
     started_at = models.DateTimeField(null=True)
     ended_at = models.DateTimeField(null=True)
@@ -185,6 +192,7 @@ class Run(models.Model):
             models.Index(fields=["started_by", "-id"], name="run_by_starter"),
             models.Index(fields=["concurrency_key", "-id"], name="run_by_key"),
             models.Index(fields=["created_at"], name="run_by_creation"),
+            models.Index(fields=["started_at"], name="run_by_start"),
             models.Index(fields=["ended_at"], name="run_by_end"),
         ]
         permissions = [

@@ -81,6 +81,4 @@ def missing_functions(plan: Plan, functions: Registry = registry) -> tuple[Missi
 def _later_feature(step: StepPlan) -> str | None:
     if step.kind == "end" and step.options.get("requires"):
         return f"receipts that an end requires (step {step.id})"
-    if step.limit is not None and "starts" in step.limit:
-        return f"a limit by rate (step {step.id})"
     return None
