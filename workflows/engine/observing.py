@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from typing import Protocol
 
+from workflows.engine.tally import count_events
 from workflows.facts import EventRow, RunState
 
 logger = logging.getLogger(__name__)
@@ -37,6 +38,7 @@ class GuardedObserver:
         self._has_failed = False
 
     def committed(self, run_id: int, events: tuple[EventRow, ...], state: RunState) -> None:
+        count_events(event.type for event in events)
         try:
             self._observer.committed(run_id, events, state)
         except Exception:

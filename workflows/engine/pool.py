@@ -19,6 +19,7 @@ from dataclasses import dataclass, field, replace
 from workflows.engine.contract import EffectCancelled, EffectContext, EffectKind, Result
 from workflows.engine.results import exception_result, failure_result, stopped_result
 from workflows.engine.secrets import AttemptSecrets
+from workflows.engine.tally import count_attempt
 from workflows.log_context import marked
 
 logger = logging.getLogger(__name__)
@@ -300,6 +301,8 @@ class EffectPool:
 
 
 def _deliver(job: _Job, result: Result, *, late: bool = False) -> None:
+    if not late:
+        count_attempt(job.kind.name, result)
     try:
         job.deliver(Delivery(token=job.token, result=result, late=late))
     except Exception:  # a driver that is gone must not take a thread of the others with it

@@ -21,6 +21,7 @@ from workflows.models.run_filter import RunFilter
 from workflows.models.schedule import Schedule, ScheduleFire
 from workflows.models.scope import Fanout, Scope, ScopeVars
 from workflows.models.slot import LimitGroup, LimitStart, Slot
+from workflows.models.tally import Tally
 from workflows.models.visit import Visit
 from workflows.models.workflow import Plan, Workflow
 
@@ -50,6 +51,7 @@ __all__ = [
     "Scope",
     "ScopeVars",
     "Slot",
+    "Tally",
     "Visit",
     "Vote",
     "Webhook",

@@ -24,6 +24,7 @@ from workflows.errors import Refusal
 from workflows.functions import autodiscover
 from workflows.ledger.slots import holders_of
 from workflows.models import Lease, Run
+from workflows.operations.tallying import write_tallies
 from workflows.statuses import LIVE_STATUSES, RunStatus, WaitsFor
 from workflows.steps import KINDS
 
@@ -198,6 +199,7 @@ class Worker:
 
     def close(self) -> None:
         """End the threads and the supervisor process; a function that does not return is left behind."""
+        write_tallies()
         self.pool.close()
         self.supervisor.close()
 
