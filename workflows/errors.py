@@ -177,6 +177,11 @@ REFUSALS: dict[str, RefusalRule] = {
     ),
     "plan.corrupt": RefusalRule(
         "The stored plan of {plan} does not match its hash.",
+    "offer.invalid": RefusalRule("The result has {problems}.", "The work stays reserved; send another result.", 422),
+    "offer.lost": RefusalRule(
+        "The reservation of {work} of run {run} is lost: {reason}.", "Stop working on it; what it brings is not used."
+    ),
+    "offer.not_found": RefusalRule("There is no reservation with this token.", "", 404),
         "Restore the row from a backup; runs of it can still be shown and abandoned.",
         500,
         ExitCode.BLOCKED,

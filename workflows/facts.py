@@ -152,6 +152,28 @@ class InterruptRow:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class OfferRow:
+    """The latest offer of work to other programs, as the run that waits for it sees it."""
+
+    visit: int
+    attempt: int
+    number: int
+    queue: str
+    lease_ms: int
+    offered_ms: int
+    revision_created: int
+    status: str = "open"
+    input_digest: str | None = None
+    timeout_ms: int | None = None
+    outcome: str = ""
+    output_digest: str | None = None
+    error: str = ""
+    reason: str = ""
+    ended_ms: int | None = None
+    revision_settled: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ChildRow:
     """A child run as its parent sees it. ``is_own`` False: a fork takes the result of its origin's child."""
 
@@ -309,6 +331,10 @@ class Facts(Protocol):
 
     def interrupt(self, visit: int) -> InterruptRow | None:
         """The latest question of an open visit."""
+        ...
+
+    def offer(self, visit: int) -> OfferRow | None:
+        """The latest offer of the work of an open visit to other programs."""
         ...
 
     def workspace_uses(self) -> Mapping[int, str]:

@@ -135,6 +135,21 @@ class Child:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Work:
+    """The visit needs an attempt that another program makes. ``inputs`` is JSON: queue and input of the work.
+
+    ``lease_ms``: how long a reservation lasts that is not renewed; ``timeout_ms`` counts from the first reservation.
+    """
+
+    queue: str
+    inputs: Mapping[str, Any]
+    access: str
+    lease_ms: int
+    timeout_ms: int | None = None
+    workspace: str = "none"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Missing:
     """Code that a plan names and this process does not have (``task`` function, kind, …)."""
 
@@ -143,7 +158,7 @@ class Missing:
     step: str = ""
 
 
-Entered = Settled | Effect | Sleep | EndBody | FanOut | Call | Ask | AwaitSignal | Child | Missing
+Entered = Settled | Effect | Sleep | EndBody | FanOut | Call | Ask | AwaitSignal | Child | Work | Missing
 
 
 # ---- executing an effect ---------------------------------------------------------------------------------------------

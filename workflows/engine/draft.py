@@ -23,6 +23,7 @@ from workflows.facts import (
     FanoutCounts,
     FanoutRow,
     InterruptRow,
+    OfferRow,
     PayloadRow,
     RunState,
     ScopeRow,
@@ -89,6 +90,7 @@ class Draft:
         self.fanouts: dict[int, FanoutRow] = {}
         self.fanout_counts: dict[int, FanoutCounts] = {}
         self.interrupts: dict[int, InterruptRow] = {}
+        self.offers: dict[int, OfferRow] = {}
         self.pending_joins: list[int] = []
         self.gated: dict[str, None] = {}
         self.signals: list[ControlRow] = []
@@ -364,6 +366,7 @@ class Draft:
             fanouts=tuple(self.fanouts.values()),
             interrupts_new=tuple(row for row in self.interrupts.values() if self._is_new(row)),
             interrupts_closed=tuple(row for row in self.interrupts.values() if not self._is_new(row)),
+            offers=tuple(self.offers.values()),
             events=tuple(self.events),
             versions=tuple(
                 VersionRow(revision=revision, table=table, key=key, row=compact(changed))

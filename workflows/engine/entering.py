@@ -8,7 +8,7 @@ from hashlib import sha256
 from typing import Any
 
 from workflows.definitions.plan import StepPlan
-from workflows.engine import children, closing, fanning, limits, people, settling, signals, workspace
+from workflows.engine import children, closing, fanning, limits, offering, people, settling, signals, workspace
 from workflows.engine.contract import (
     Ask,
     AwaitSignal,
@@ -22,6 +22,7 @@ from workflows.engine.contract import (
     Missing,
     Settled,
     Sleep,
+    Work,
 )
 from workflows.engine.draft import Admission, Draft
 from workflows.engine.environment import around, evaluate
@@ -58,12 +59,12 @@ def enter(draft: Draft, scope: ScopeRow) -> None:
     match entered:
         case Missing():
             park_for_code(draft, scope, entered)
-        case Effect() if not limits.has_place(draft, scope, step):
+        case Effect() | Work() if not limits.has_place(draft, scope, step):
             limits.stand_in_line(draft, scope, step)
         case Effect() if not workspace.is_free(draft, entered.workspace):
             draft.gated[scope.path] = None
         case _:
-            access = entered.access if isinstance(entered, Effect) else ""
+            access = entered.access if isinstance(entered, Effect | Work) else ""
             visit = open_visit(draft, scope, step, round, access=access)
             proceed(draft, scope, step, visit, entered)
 
@@ -86,6 +87,8 @@ def proceed(draft: Draft, scope: ScopeRow, step: StepPlan, visit: VisitRow, ente
             signals.await_signal(draft, scope, visit, entered)
         case Child():
             children.start(draft, scope, step, visit, entered)
+        case Work():
+            offer(draft, scope, visit, entered)
         case _:
             conclude(draft, scope, step, visit, entered)
 
@@ -247,6 +250,14 @@ def admit(draft: Draft, scope: ScopeRow, step: StepPlan, visit: VisitRow, effect
     draft.admissions.append(Admission(attempt=attempt, visit=visit, step=step, effect=effect, scope=scope))
 
 
+def offer(draft: Draft, scope: ScopeRow, visit: VisitRow, work: Work) -> None:
+    """Offer the next attempt of a visit to other programs, in the present revision."""
+    inputs = input_hash(work)
+    repeated = dispatch_id(draft, draft.attempts(visit.number), inputs)
+    attempt = pause(draft, visit, dispatch_id=repeated, inputs=inputs)
+    offering.offer(draft, scope, visit, attempt, work)
+
+
 def enter_again(draft: Draft, scope: ScopeRow) -> None:
     """The next attempt of an open visit: a retry, a recovery, an operator's word, or a reopened step."""
     assert scope.visit is not None
@@ -257,9 +268,9 @@ def enter_again(draft: Draft, scope: ScopeRow) -> None:
     match entered:
         case Missing():
             park_for_code(draft, scope, entered)
-        case Effect() if repeats_other_inputs(attempts, entered):
+        case Effect() | Work() if repeats_other_inputs(attempts, entered):
             park_for_changed_inputs(draft, scope, visit, attempts[-1])
-        case Effect() if not limits.has_place(draft, scope, step):
+        case Effect() | Work() if not limits.has_place(draft, scope, step):
             limits.stand_in_line(draft, scope, step)
         case Effect() if not workspace.is_free(draft, entered.workspace):
             if scope.phase == ScopePhase.WAITING:
@@ -269,7 +280,7 @@ def enter_again(draft: Draft, scope: ScopeRow) -> None:
             draft.gated[scope.path] = None
         case _:
             draft.begin_revision()
-            if isinstance(entered, Effect):
+            if isinstance(entered, Effect | Work):
                 visit = draft.change_visit(visit, access=entered.access)
             proceed(draft, scope, step, visit, entered)
 
@@ -297,7 +308,7 @@ def park_for_changed_inputs(draft: Draft, scope: ScopeRow, visit: VisitRow, atte
     draft.change_scope(scope, phase=ScopePhase.WAITING.value, waits_for=WaitsFor.RECONCILE.value, wake_at_ms=None)
 
 
-def repeats_other_inputs(attempts: tuple[AttemptRow, ...], effect: Effect) -> bool:
+def repeats_other_inputs(attempts: tuple[AttemptRow, ...], effect: Effect | Work) -> bool:
     """Whether the key of an uncertain try would be used again for something else (ADM.10)."""
     if not attempts or attempts[-1].authorization or not keeps_id(attempts[-1]):
         return False
@@ -328,7 +339,7 @@ def error_code(text: str) -> str:
     return str(settling.decode_error(text).get("code", ""))
 
 
-def input_hash(effect: Effect) -> str:
+def input_hash(effect: Effect | Work) -> str:
     """SHA-256 over everything the effect depends on."""
     value: dict[str, Any] = {"inputs": effect.inputs, "workspace": effect.workspace}
     return sha256(compact(value).encode("utf-8", "surrogatepass")).hexdigest()

@@ -7,8 +7,7 @@ on has no misses at all.
 from __future__ import annotations
 
 import json
-from collections import OrderedDict
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from django.db.models import Count, OuterRef, Subquery, Sum
@@ -17,6 +16,7 @@ from workflows.definitions.compiler import compiled
 from workflows.definitions.freezing import verify
 from workflows.definitions.plan import Plan
 from workflows.engine.draft import Draft, visit_path
+from workflows.engine.payloads import Payloads
 from workflows.errors import Refusal
 from workflows.facts import (
     AttemptRow,
@@ -25,6 +25,7 @@ from workflows.facts import (
     FanoutCounts,
     FanoutRow,
     InterruptRow,
+    OfferRow,
     RunIdentity,
     RunState,
     ScopeRow,
@@ -36,6 +37,7 @@ from workflows.ledger.adopting import children_of_origins
 from workflows.models import (
     Attempt,
     ControlMessage,
+    ExternalOffer,
     Fanout,
     Interrupt,
     Payload,
@@ -47,46 +49,6 @@ from workflows.models import (
 )
 from workflows.models import Plan as PlanModel
 from workflows.statuses import AttemptStatus, ScopePhase, SlotKind, VisitStatus
-
-#: Bytes of payload text whose decoded values are kept.
-CACHE_BYTES = 64 * 1024 * 1024
-READ_AT_ONCE = 500
-
-
-class Payloads:
-    """A bounded cache of decoded payloads, the least recently used go first."""
-
-    def __init__(self) -> None:
-        self._values: OrderedDict[str, tuple[int, Any]] = OrderedDict()
-        self._bytes = 0
-
-    def get(self, digest: str) -> Any:
-        known = self._values.get(digest)
-        if known is None:
-            row = Payload.objects.filter(digest=digest).values_list("text", "size").first()
-            if row is None:
-                raise LookupError(f"payload {digest} is missing")
-            known = (row[1], decode(row[0]))
-            self.put(digest, *known)
-        else:
-            self._values.move_to_end(digest)
-        return known[1]
-
-    def get_many(self, digests: Iterable[str]) -> None:
-        """Read those that are not known in a few queries, so that a join after a takeover is not one per item."""
-        missing = sorted({digest for digest in digests if digest not in self._values})
-        for start in range(0, len(missing), READ_AT_ONCE):
-            rows = Payload.objects.filter(digest__in=missing[start : start + READ_AT_ONCE])
-            for digest, text, size in rows.values_list("digest", "text", "size"):
-                self.put(digest, size, decode(text))
-
-    def put(self, digest: str, size: int, value: Any) -> None:
-        if digest in self._values:
-            return
-        self._values[digest] = (size, value)
-        self._bytes += size
-        while self._bytes > CACHE_BYTES and len(self._values) > 1:
-            self._bytes -= self._values.popitem(last=False)[1][0]
 
 
 class Memory:
@@ -154,6 +116,10 @@ class Memory:
         if kinds & {"approval", "question"}:
             rows = Interrupt.objects.filter(run_id=run_id, visit__in=numbers).order_by("attempt")
             self._interrupts = {row["visit"]: InterruptRow(**row) for row in rows.values(*column_names(InterruptRow))}
+        self._offers: dict[int, OfferRow] = {}
+        if "external" in kinds:
+            rows = ExternalOffer.objects.filter(run_id=run_id, visit__in=numbers).order_by("attempt", "number")
+            self._offers = {row["visit"]: OfferRow(**row) for row in rows.values(*column_names(OfferRow))}
 
     def load_children(self) -> None:
         """The child runs that open visits wait for."""
@@ -268,6 +234,9 @@ class Memory:
     def ended_items(self, visit: int) -> Mapping[int, ScopeRow]:
         rows = Scope.objects.filter(run_id=self.identity.id, parent_visit=visit, phase=ScopePhase.ENDED)
         ended = {row["index"]: ScopeRow(**row) for row in rows.values(*column_names(ScopeRow))}
+    def offer(self, visit: int) -> OfferRow | None:
+        return self._offers.get(visit)
+
         self.payloads.get_many(row.output_digest for row in ended.values() if row.output_digest is not None)
         return ended
 
@@ -340,6 +309,7 @@ class Memory:
         self._fanouts.update(draft.fanouts)
         self._counts.update(draft.fanout_counts)
         self._interrupts.update(draft.interrupts)
+        self._offers.update(draft.offers)
         for visit, made in self._below.items():
             row = self._open[visit]
             prefix = f"{visit_path(row.scope, row.step, row.round or 1)}["
@@ -364,6 +334,7 @@ class Memory:
                 self._counts.pop(number, None)
                 self._below.pop(number, None)
                 self._interrupts.pop(number, None)
+                self._offers.pop(number, None)
 
     def _forget_scope(self, path: str) -> None:
         """Nothing reads the steps of an item any more once it has ended."""

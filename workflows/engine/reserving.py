@@ -12,9 +12,10 @@ def reserve(draft: Draft, visit: VisitRow, *, dispatch_id: str, inputs: str) -> 
     return _add(draft, visit, AttemptStatus.RUNNING, dispatch_id, inputs)
 
 
-def pause(draft: Draft, visit: VisitRow) -> AttemptRow:
-    """An attempt that waits outside of every worker: for people, or for a child run."""
-    return _add(draft, visit, AttemptStatus.PAUSED, draft.new_id(), "")
+def pause(draft: Draft, visit: VisitRow, *, dispatch_id: str = "", inputs: str = "") -> AttemptRow:
+    """An attempt that waits outside of every worker: for people, for a child run, or for another program.
+    ``dispatch_id`` "": a new one."""
+    return _add(draft, visit, AttemptStatus.PAUSED, dispatch_id or draft.new_id(), inputs)
 
 
 def _add(draft: Draft, visit: VisitRow, status: AttemptStatus, dispatch_id: str, inputs: str) -> AttemptRow:

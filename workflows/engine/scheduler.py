@@ -17,6 +17,7 @@ from workflows.engine import (
     children,
     controls,
     entering,
+    external,
     fanning,
     joining,
     limits,
@@ -129,6 +130,8 @@ def _has_come(draft: Draft, scope: ScopeRow) -> bool:
             return children.take_end(draft, scope)
         case WaitsFor.SLOT:
             return limits.got_place(draft, scope)
+        case WaitsFor.EXTERNAL:
+            return external.take_result(draft, scope)
     return False
 
 
@@ -148,6 +151,8 @@ def wake_up(draft: Draft, scope: ScopeRow) -> None:
         signals.expire(draft, scope)
     elif scope.waits_for == WaitsFor.CHILD:
         children.expire(draft, scope)
+    elif scope.waits_for == WaitsFor.EXTERNAL:
+        external.time_out(draft, scope)
     elif scope.waits_for == WaitsFor.TIMER and scope.visit is not None:
         step = draft.plan.steps[scope.step]
         draft.begin_revision()

@@ -8,7 +8,7 @@ from hashlib import sha256
 from typing import Any
 
 from workflows.definitions.plan import DONE, FAIL, StepPlan
-from workflows.engine import closing, limits
+from workflows.engine import closing, limits, offering
 from workflows.engine.contract import INTERRUPTED, Result
 from workflows.engine.draft import Draft
 from workflows.engine.failures import failure_text
@@ -215,7 +215,9 @@ def cancel_visit(
 
 
 def close_question(draft: Draft, visit: VisitRow, status: InterruptStatus) -> int | None:
-    """Close the open question of a visit and its paused attempt (a child's too); the number of that attempt."""
+    """Close the open question of a visit, or its offer, and its paused attempt (a child's too); the number of that
+    attempt."""
+    offering.withdraw(draft, visit, "stopped")
     question = draft.interrupt(visit.number)
     attempts = draft.attempts(visit.number)
     if question is not None and question.status == InterruptStatus.OPEN:

@@ -13,7 +13,7 @@ from typing import Any
 
 from django.db.models import Exists, F, OuterRef
 
-from workflows.clock import DatabaseNow
+from workflows.clock import DatabaseNow, database_now_ms
 from workflows.definitions.compiler import compiled
 from workflows.definitions.plan import Plan
 from workflows.errors import Refusal
@@ -22,12 +22,25 @@ from workflows.ledger.children import is_awaited
 from workflows.ledger.listeners import announce
 from workflows.ledger.records import compact, record_event, record_version
 from workflows.ledger.transactions import ledger_transaction
-from workflows.models import Attempt, ControlMessage, Event, Interrupt, Lease, Run, Scope, Slot, Visit
+from workflows.models import (
+    Attempt,
+    ControlMessage,
+    Event,
+    ExternalOffer,
+    Interrupt,
+    Lease,
+    Run,
+    Scope,
+    Slot,
+    Visit,
+)
+from workflows.models.external import LIVE_OFFERS
 from workflows.statuses import (
     Access,
     AttemptStatus,
     ControlKind,
     InterruptStatus,
+    OfferStatus,
     RunStatus,
     ScopePhase,
     WaitsFor,
@@ -59,7 +72,8 @@ def abandon(*, run_id: int, actor: str, reason: str, now: datetime, audited: boo
     2. Running attempts are interrupted; a write of which nobody knows whether it happened waits to be reconciled,
        should the run be opened again. Scopes and visits stay where they are.
     3. Open questions are closed with their attempts, so a later answer is refused (INT.7). They are asked anew when
-       the run is opened again.
+       the run is opened again. Work that other programs have, or may reserve, is withdrawn in the same way; results
+       that came before stay.
     4. Slots and places in line are free. Messages that nobody has carried out mean nothing any more; signals and what
        steers stay.
     5. The run is abandoned, a hanging ``finally`` included: one event, one revision. Child runs and the parent are
@@ -74,6 +88,7 @@ def abandon(*, run_id: int, actor: str, reason: str, now: datetime, audited: boo
         raise Refusal("run.terminal", run=run_id, status=run.status)
     ending = _Ending(run, now)
     interrupted, questions = ending.interrupt_attempts(), ending.close_questions()
+    ending.withdraw_offers()
     ending.leave_lines()
     freed = tuple(sorted(set(Slot.objects.filter(run=run).values_list("kind", "name"))))
     Slot.objects.filter(run=run).delete()
@@ -144,6 +159,27 @@ class _Ending:
             self.tell("step_cancelled", visit=question.visit, attempt=question.attempt, step=visit.step)
             self._move(visit.scope, "")
         return len(opened)
+
+    def withdraw_offers(self) -> None:
+        """Open and reserved work is withdrawn with its attempt. Nobody knows whether a program that had it did it, so
+        it is offered under the same key when the run is opened again."""
+        for offer in list(ExternalOffer.objects.filter(run=self.run, status__in=LIVE_OFFERS).order_by("visit")):
+            settled = self.settled["revision_settled"]
+            ended_ms = database_now_ms()
+            columns = {"reason": "abandoned", "revision_settled": settled, "ended_ms": ended_ms}
+            ExternalOffer.objects.withdraw(run_id=self.run.pk, visit=offer.visit, **columns)
+            error = {"code": "crashed", "message": "The run was abandoned while a program had the work."}
+            unknown = offer.status == OfferStatus.RESERVED
+            this = Attempt.objects.filter(run=self.run, visit=offer.visit, number=offer.attempt)
+            this.update(
+                status=AttemptStatus.CANCELLED,
+                outcome="cancelled",
+                error=compact(error) if unknown else "",
+                **self.settled,
+            )
+            visit = Visit.objects.get(run=self.run, number=offer.visit)
+            self.tell("step_cancelled", visit=offer.visit, attempt=offer.attempt, step=visit.step)
+            self._move(visit.scope, "")
 
     def leave_lines(self) -> None:
         """Who waits for a place of a limit stands in line again when the run is opened again."""

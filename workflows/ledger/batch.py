@@ -15,6 +15,7 @@ from workflows.facts import (
     EventRow,
     FanoutRow,
     InterruptRow,
+    OfferRow,
     PayloadRow,
     RunState,
     ScopeRow,
@@ -58,6 +59,7 @@ class Batch:
     fanouts: tuple[FanoutRow, ...] = ()
     interrupts_new: tuple[InterruptRow, ...] = ()
     interrupts_closed: tuple[InterruptRow, ...] = ()
+    offers: tuple[OfferRow, ...] = ()
     events: tuple[EventRow, ...] = ()
     versions: tuple[VersionRow, ...] = ()
     children: tuple[ChildPublication, ...] = ()

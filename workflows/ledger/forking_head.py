@@ -14,8 +14,8 @@ from workflows.jsonvalue import Stored
 from workflows.ledger.past import Past
 from workflows.ledger.publishing import store_payloads
 from workflows.ledger.records import record_version
-from workflows.models import Attempt, Interrupt, RowVersion, Run, Scope, ScopeVars, Visit
-from workflows.statuses import AttemptStatus, InterruptStatus, ScopePhase, VisitStatus, WaitsFor
+from workflows.models import Attempt, ExternalOffer, Interrupt, RowVersion, Run, Scope, ScopeVars, Visit
+from workflows.statuses import AttemptStatus, InterruptStatus, OfferStatus, ScopePhase, VisitStatus, WaitsFor
 
 #: What runs out after a while, counted from when it began: a fork gives it the rest that it had at the cut.
 _RUNS_OUT = frozenset({WaitsFor.JOIN, WaitsFor.SIGNAL, WaitsFor.CHILD})
@@ -26,15 +26,18 @@ def stand_at_cut(fork: Run, past: Past, *, child: str, now: datetime) -> None:
     """Let every scope go on from the cut, in the revision after it.
 
     A question that was open is asked anew: its attempt ends here, and the visit gets another one. Whoever stood in
-    line for a place stands in line again. A child run that was awaited is started anew with ``child`` *new*. What ran
-    stays as it was: the driver that takes the fork finds that nobody works on it.
+    line for a place stands in line again. External work that was not finished is offered anew under another key. A
+    child run that was awaited is started anew with ``child`` *new*. What ran stays as it was: the driver that takes
+    the fork finds that nobody works on it.
     """
     passed_ms = unix_ms(now) - unix_ms(past.moment())
     for scope in Scope.objects.filter(run=fork, outcome="", phase=ScopePhase.WAITING).order_by("pk"):
         if scope.waits_for == WaitsFor.SLOT:
             _go_on(fork, scope)
-        elif (scope.waits_for == WaitsFor.PEOPLE and not _is_answered(fork, scope.visit)) or (
-            scope.waits_for == WaitsFor.CHILD and child == "new"
+        elif (
+            (scope.waits_for == WaitsFor.PEOPLE and not _is_answered(fork, scope.visit))
+            or (scope.waits_for == WaitsFor.CHILD and child == "new")
+            or (scope.waits_for == WaitsFor.EXTERNAL and not _is_finished(fork, scope.visit))
         ):
             _end_attempt(fork, scope.visit, now)
             _go_on(fork, scope)
@@ -48,6 +51,12 @@ def _is_answered(fork: Run, visit: int | None) -> bool:
         return False
     answered = Interrupt.objects.filter(run=fork, visit=visit, attempt=last.number, status=InterruptStatus.ANSWERED)
     return bool(answered.exists())
+
+
+def _is_finished(fork: Run, visit: int | None) -> bool:
+    waiting = Attempt.objects.filter(run=fork, visit=visit, status=AttemptStatus.PAUSED).values("number")
+    finished = ExternalOffer.objects.filter(run=fork, visit=visit, attempt__in=waiting, status=OfferStatus.FINISHED)
+    return bool(finished.exists())
 
 
 def _end_attempt(fork: Run, visit: int | None, now: datetime) -> None:

@@ -13,9 +13,21 @@ from django.db import DEFAULT_DB_ALIAS, connections
 from django.db.models import BooleanField, Exists, F, IntegerField, Model, OuterRef, Q, QuerySet, Value
 
 from workflows.ledger.past import Past, Row, moment_of, tries
-from workflows.models import Attempt, Event, Fanout, Interrupt, RowVersion, Run, Scope, ScopeVars, Visit, Vote
+from workflows.models import (
+    Attempt,
+    Event,
+    ExternalOffer,
+    Fanout,
+    Interrupt,
+    RowVersion,
+    Run,
+    Scope,
+    ScopeVars,
+    Visit,
+    Vote,
+)
 from workflows.models.guard import require_ledger_transaction
-from workflows.statuses import VisitStatus
+from workflows.statuses import OfferStatus, VisitStatus
 
 _MOMENTS = frozenset({"started_at", "ended_at"})
 
@@ -24,7 +36,7 @@ def copy_cut(origin_id: int, revision: int, fork: Run, retries: Mapping[int, str
     """Copy everything of a run up to ``revision`` into ``fork``, in the open transaction. Returns the cut.
 
     ``retries`` are the tallies of retries that open visits had, by number. Not copied: lease, messages, places, open
-    questions with what was said to them.
+    questions with what was said to them, and of external work all but what is finished.
     """
     changed = _changed_since(origin_id, revision)
     past = Past(origin_id, revision, wanted=lambda table, key: table == "run" or key in changed.get(table, ()))
@@ -32,6 +44,7 @@ def copy_cut(origin_id: int, revision: int, fork: Run, retries: Mapping[int, str
     _copy(Event, fork, revision__lte=revision, run_id=origin_id)
     _copy(Fanout, fork, revision_created__lte=revision, run_id=origin_id)
     _copy(Interrupt, fork, revision_settled__lte=revision, run_id=origin_id)
+    _copy(ExternalOffer, fork, revision_settled__lte=revision, status=OfferStatus.FINISHED, run_id=origin_id)
     _copy_votes(origin_id, revision, fork)
     _copy_scopes(origin_id, revision, fork, past, changed["scope"], changed["scopevars"])
     _copy_visits(fork, past, changed["visit"], changed["attempt"], retries)

@@ -22,12 +22,14 @@ from workflows.ledger.inspection_strays import RUN_TABLES
 from workflows.ledger.publishing import store_payloads
 from workflows.ledger.records import compact
 from workflows.ledger.transactions import ledger_transaction
-from workflows.models import Lease, Plan, Run, Slot, Workflow
+from workflows.models import ExternalOffer, Lease, Plan, Run, Slot, Workflow
 from workflows.statuses import FINAL_STATUSES
 
 #: A fork keeps its mark as one; which run it came from is a number of the other installation. No run has this one.
 ELSEWHERE = 0
 _STORED_TABLES = tuple(table for table in RUN_TABLES if table not in (Lease, Slot))
+#: Documents that were made before these were there do not have them.
+_LATER_TABLES = frozenset({ExternalOffer})
 _ROWS_AT_ONCE = 500
 #: Events that name rows of the installation: which of their values are numbers of what.
 _NUMBERS_IN_EVENTS = {"run_started": {"plan": "plans", "workflow": "workflows"}, "child_ended": {"child": "runs"}}
@@ -147,7 +149,9 @@ def _store_run(exported: Mapping[str, Any], root: int, key: str, numbers: _Numbe
     numbers.runs[there["id"]] = run.pk
     Lease.objects.create(run=run, epoch=run.lease_epoch, active_ms=run.active_ms)
     for table in _STORED_TABLES:
-        rows = [table(run=run, **_values(table, one)) for one in exported[str(table._meta.model_name)]]
+        name = str(table._meta.model_name)
+        found = exported.get(name, []) if table in _LATER_TABLES else exported[name]
+        rows = [table(run=run, **_values(table, one)) for one in found]
         for stored in rows:
             _renumber(stored, numbers)
         table._default_manager.bulk_create(rows, batch_size=_ROWS_AT_ONCE)

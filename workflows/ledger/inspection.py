@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from workflows.ledger import (
+    inspection_external,
     inspection_relations,
     inspection_steps,
     inspection_values,
@@ -31,6 +32,7 @@ _PARTS: tuple[tuple[str, Callable[[RunRows], Iterator[str]]], ...] = (
     ("its messages", inspection_relations.controls),
     ("its scopes", inspection_waiting.bodies),
     ("its questions", inspection_waiting.questions),
+    ("its external work", inspection_external.offers),
     ("its places", inspection_waiting.places),
     ("its relatives", inspection_relations.relatives),
     ("what it inherited", inspection_relations.inheritance),

@@ -16,6 +16,7 @@ from workflows.models import (
     Attempt,
     ControlMessage,
     Event,
+    ExternalOffer,
     Fanout,
     Interrupt,
     Lease,
@@ -39,6 +40,7 @@ JSON_COLUMNS: dict[type[Model], tuple[str, ...]] = {
     ControlMessage: ("payload",),
     Interrupt: ("form", "choices", "audience", "not_by", "answer"),
     Vote: ("answer",),
+    ExternalOffer: ("error",),
 }
 #: What reading a damaged row, or comparing it with others, may raise. Everything else is no matter of rows.
 DAMAGE = (ValueError, TypeError, LookupError, AttributeError, ArithmeticError, RecursionError, django.db.Error)
@@ -69,6 +71,7 @@ class RunRows:
         self.fanouts: list[Fanout] = self._rows(Fanout, "visit")
         self.questions: list[Interrupt] = self._rows(Interrupt, "visit", "attempt")
         self.votes: list[Vote] = self._rows(Vote, "visit", "attempt", "id")
+        self.offers: list[ExternalOffer] = self._rows(ExternalOffer, "visit", "attempt", "number")
         self.controls: list[ControlMessage] = self._rows(ControlMessage, "sequence")
         self.slots: list[Slot] = self._rows(Slot, "id")
         self.visit_by_number = {visit.number: visit for visit in self.visits}

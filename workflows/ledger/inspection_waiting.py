@@ -103,7 +103,7 @@ def questions(rows: RunRows) -> Iterator[str]:
         is_child = kinds.get(attempt.visit) == "workflow"
         if is_child and (attempt.visit, attempt.dispatch_id) not in children:
             yield f"{name} waits for a child run that does not exist"
-        if not is_child and (attempt.visit, attempt.number) not in asked:
+        if kinds.get(attempt.visit) not in ("workflow", "external") and (attempt.visit, attempt.number) not in asked:
             yield f"{name} is paused without a question"
 
 

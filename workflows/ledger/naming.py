@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable, Iterator
 
 from django.db.models import Model, Q
 
-from workflows.models import Attempt, Fanout, Interrupt, RowVersion, Run, Scope, Visit, Vote
+from workflows.models import Attempt, ExternalOffer, Fanout, Interrupt, RowVersion, Run, Scope, Visit, Vote
 
 #: Columns that hold the digest of a payload.
 DIGEST_COLUMNS: tuple[tuple[type[Model], tuple[str, ...]], ...] = (
@@ -15,6 +15,7 @@ DIGEST_COLUMNS: tuple[tuple[type[Model], tuple[str, ...]], ...] = (
     (Visit, ("output_digest", "detail_digest")),
     (Scope, ("output_digest", "input_digest")),
     (Attempt, ("output_digest", "late_output_digest", "log_digest")),
+    (ExternalOffer, ("input_digest", "output_digest")),
     (Fanout, ("items_digest",)),
     (Interrupt, ("shown_digest",)),
     (Vote, ("shown_digest",)),

@@ -44,7 +44,7 @@ UNSETTLED_ATTEMPT: Mapping[str, Any] = {
     "ended_at": None,
 }
 #: Attempts of these kinds wait outside of every worker until they are settled.
-PAUSED_KINDS = frozenset({"approval", "question", "workflow"})
+PAUSED_KINDS = frozenset({"approval", "external", "question", "workflow"})
 #: What an attempt counts as a try of its visit by.
 _TRIED = frozenset({AttemptStatus.SUCCEEDED, AttemptStatus.FAILED, AttemptStatus.CANCELLED})
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from django.db.models import Model, QuerySet
@@ -15,7 +15,7 @@ from workflows.ledger.inspection_strays import RUN_TABLES
 from workflows.ledger.naming import digests_of_runs
 from workflows.ledger.records import compact
 from workflows.ledger.snapshots import snapshot
-from workflows.models import Lease, Payload, Plan, Run, Slot, Workflow
+from workflows.models import ExternalOffer, Lease, Payload, Plan, Run, Slot, Workflow
 from workflows.operations.access import require
 from workflows.operations.people import Actor
 
@@ -24,6 +24,8 @@ FORMAT = "waypost-run"
 SCHEMA = 1
 #: Rows that say who drives a run or holds a place at this moment: nothing of its story.
 _MOMENTARY: frozenset[type[Model]] = frozenset({Lease, Slot})
+#: What tells whoever reads the document who may finish the work of a run.
+_WITHHELD: Mapping[type[Model], Mapping[str, Any]] = {ExternalOffer: {"token_hash": ""}}
 EXPORTED_TABLES = tuple(table for table in RUN_TABLES if table not in _MOMENTARY)
 _ROWS_AT_ONCE = 200
 _NAMES_AT_ONCE = 5_000
@@ -86,7 +88,9 @@ def _run(number: int, *, first: bool) -> Iterator[str]:
 
 def _rows(rows: QuerySet[Any]) -> Iterator[dict[str, Any]]:
     names = [field.attname for field in rows.model._meta.concrete_fields if field.attname not in ("id", "run_id")]
-    yield from rows.values(*names).iterator(chunk_size=_ROWS_AT_ONCE)
+    withheld = _WITHHELD.get(rows.model, {})
+    for row in rows.values(*names).iterator(chunk_size=_ROWS_AT_ONCE):
+        yield {**row, **withheld}
 
 
 def _workflows(runs: Sequence[int]) -> Iterator[dict[str, Any]]:

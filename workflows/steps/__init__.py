@@ -17,6 +17,7 @@ from workflows.steps.assign import AssignKind
 from workflows.steps.block import BlockKind
 from workflows.steps.condition import ConditionKind
 from workflows.steps.end import EndKind
+from workflows.steps.external import ExternalKind
 from workflows.steps.http import HttpKind
 from workflows.steps.map import MapKind
 from workflows.steps.parallel import ParallelKind
@@ -53,6 +54,7 @@ KINDS = register(
         ApprovalKind(),
         QuestionKind(),
         WorkflowKind(),
+        ExternalKind(),
         EndKind(),
     )
 )
