@@ -7,6 +7,7 @@ one wins, and the others are told.
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass, replace
 from datetime import datetime
 from hashlib import sha256
@@ -344,8 +345,10 @@ def _inserted(run_id: int, row: OfferRow) -> ExternalOffer:
     return ExternalOffer(run_id=run_id, **{name: getattr(row, name) for name in column_names(OfferRow)})
 
 
-def lapsed(*, limit: int = 500, now_ms: int | None = None) -> list[int]:
-    """Offers whose reservation has ended, those of the longest ended first."""
+def lapsed(*, queues: Collection[str] | None = None, limit: int = 500, now_ms: int | None = None) -> list[int]:
+    """Offers of these queues, or of all, whose reservation has ended, the longest ended first."""
     moment_ms = database_now_ms() if now_ms is None else now_ms
     ended = ExternalOffer.objects.filter(status=OfferStatus.RESERVED, lease_until_ms__lte=moment_ms)
+    if queues is not None:
+        ended = ended.filter(queue__in=list(queues))
     return list(ended.order_by("lease_until_ms", "pk").values_list("pk", flat=True)[:limit])

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from workflows.engine import consequences
-from workflows.operations import bulk
+from workflows.operations import bulk, external
 from workflows.operations.tallying import TALLY_S, write_tallies
 
 logger = logging.getLogger(__name__)
@@ -34,6 +34,7 @@ def all_duties() -> tuple[Duty, ...]:
     """Every duty, in the order they are done."""
     return (
         Duty(name="consequences", every_s=5.0, do=consequences.sweep),
+        Duty(name="external work", every_s=5.0, do=external.offer_again),
         Duty(name="bulk actions", every_s=5.0, do=carry_on_bulk_actions),
         Duty(name="tallies", every_s=TALLY_S, do=write_tallies),
     )
