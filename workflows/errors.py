@@ -237,6 +237,19 @@ REFUSALS: dict[str, RefusalRule] = {
         "Let a newer worker drive it.",
         exit_code=ExitCode.HELD,
     ),
+    "schedule.conflict": RefusalRule(
+        "Schedule {schedule} was changed meanwhile.", "Look at it again, then change what you need."
+    ),
+    "schedule.invalid": RefusalRule("The schedule has {problems}.", "", 422, ExitCode.USAGE),
+    "schedule.not_found": RefusalRule(
+        "There is no schedule {schedule}.", "`python manage.py schedules list` shows all.", 404, ExitCode.USAGE
+    ),
+    "schedule.of_file": RefusalRule(
+        "Schedule {schedule} stands in the file of {workflow}.",
+        "Change it there and publish the file; here it can be paused.",
+        409,
+        ExitCode.USAGE,
+    ),
     "schema.behind": RefusalRule(
         "The database is {state}: {detail}", "Run `python manage.py migrate`.", 503, ExitCode.USAGE
     ),

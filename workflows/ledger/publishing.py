@@ -16,6 +16,7 @@ from workflows.jsonvalue import Stored, canonical
 from workflows.ledger.auditing import record_audit
 from workflows.ledger.listeners import announce
 from workflows.ledger.records import compact
+from workflows.ledger.scheduling_files import follow_file
 from workflows.ledger.slots import full, holders_of, holds_slot, take_now
 from workflows.ledger.transactions import ledger_transaction
 from workflows.models import Event, Lease, Payload, Plan, RowVersion, Run, Scope, ScopeVars, Workflow
@@ -244,8 +245,8 @@ class StoredPlan:
 def publish_plan(plan: PlanVersion) -> StoredPlan:
     """Store a version of a workflow; the workflow is made with its first one.
 
-    A published version becomes the current one. Publishing what is current already, or running a file again, finds
-    the version that is there. Two publications at once: one after the other, by the lock on the workflow's row.
+    A published version becomes the current one, and the schedules of its file follow it. Publishing what is current
+    already, or running a file again, finds the version that is there. Two publications at once: one after the other, by the lock on the workflow's row.
 
     Loses with ``plan.superseded`` when somebody else published since ``began_from``.
     """
@@ -270,6 +271,7 @@ def publish_plan(plan: PlanVersion) -> StoredPlan:
     )
     if not plan.private:
         Workflow.objects.filter(pk=workflow.pk).update(current=row, title=plan.title)
+        follow_file(workflow, plan.document, owner=plan.created_by, now=plan.now)
     if plan.audited_as:
         record_audit(
             actor=plan.audited_as,

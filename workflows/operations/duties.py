@@ -12,7 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from workflows.engine import consequences
-from workflows.operations import bulk, external
+from workflows.operations import bulk, external, firing
 from workflows.operations.tallying import TALLY_S, write_tallies
 
 logger = logging.getLogger(__name__)
@@ -36,6 +36,8 @@ def all_duties() -> tuple[Duty, ...]:
         Duty(name="consequences", every_s=5.0, do=consequences.sweep),
         Duty(name="external work", every_s=5.0, do=external.offer_again),
         Duty(name="bulk actions", every_s=5.0, do=carry_on_bulk_actions),
+        Duty(name="schedules", every_s=2.0, do=firing.tick),
+        Duty(name="timetables", every_s=3600.0, do=firing.keep_up),
         Duty(name="tallies", every_s=TALLY_S, do=write_tallies),
     )
 

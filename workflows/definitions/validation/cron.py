@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from datetime import datetime
 
-from croniter import croniter
+from croniter import CroniterBadDateError, croniter
 
 _TO = "\N{EN DASH}"
 _MONTHS = ("JAN", "FEB", "MAR", "APR", "MAY", "JUN", "JUL", "AUG", "SEP", "OCT", "NOV", "DEC")
-
+#: What does not come within so many years never does; 29 February takes eight at most, on a given weekday forty.
+MOST_YEARS = 50
+_ANY_YEAR = datetime(2000, 1, 1)  # noqa: DTZ001  # a wall clock
 _DAYS = ("SUN", "MON", "TUE", "WED", "THU", "FRI", "SAT")
 
 
@@ -83,7 +86,16 @@ def _never_or_unknown(expression: str) -> str:
     _, _, day, month, weekday = expression.split()
     if weekday == "*" and _is_impossible(day, month):
         return f"day {day} does not exist in month {month}"
-    return ""
+    return "" if comes_ever(expression) else "no such day ever comes"
+
+
+def comes_ever(expression: str) -> bool:
+    """Whether any day fits an expression that can be read: 30 February never comes."""
+    try:
+        croniter(expression, _ANY_YEAR, max_years_between_matches=MOST_YEARS).get_next(datetime)
+    except CroniterBadDateError:
+        return False
+    return True
 
 
 def _is_impossible(day: str, month: str) -> bool:

@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-import zoneinfo
 from collections.abc import Iterator, Mapping
-from functools import lru_cache
 from typing import Any
 
 import jsonschema_rs
 
 from workflows.definitions.models.fields import FIELD_TYPES
 from workflows.definitions.models.values import is_name
-from workflows.definitions.suggestions import zone_like
-from workflows.definitions.validation.cron import cron_trouble
 from workflows.definitions.validation.fields import check_limits, has_type, refuse_value
 from workflows.definitions.validation.known import is_required
 from workflows.definitions.validation.names import report_parameter
 from workflows.definitions.validation.report import Path, Report, last_name
+from workflows.definitions.validation.schedules import cron_problem, zone_problem
 from workflows.definitions.validation.tree import Tree
 from workflows.definitions.wording import shown, what_it_is
 
@@ -69,17 +66,13 @@ def _variable_hint(name: str, value: Any) -> str:
 
 def _check_schedule(document: Mapping[str, Any], schedule: Mapping[str, Any], path: Path, report: Report) -> None:
     cron, zone = schedule.get("cron"), schedule.get("timezone")
-    if isinstance(cron, str) and (reason := cron_trouble(cron)):
-        report.add(
-            "E504",
-            (*path, "cron"),
-            f"{shown(cron)} is not a valid cron expression: {reason}.",
-            'Fields: minute hour day month weekday, e.g. "0 2 * * *" for 02:00 every day.',
-        )
-    if isinstance(zone, str) and zone not in _zones():
-        suggestion = zone_like(zone, _zones())
-        hint = f'Did you mean "{suggestion}"?' if suggestion else 'Examples: "UTC", "Europe/Berlin".'
-        report.add("E505", (*path, "timezone"), f"{shown(zone)} is not a time zone.", hint)
+    problems = [
+        cron_problem(cron, "cron") if isinstance(cron, str) else None,
+        zone_problem(zone, "timezone") if isinstance(zone, str) else None,
+    ]
+    for problem in problems:
+        if problem is not None:
+            report.add(problem.code, (*path, problem.path), problem.message, problem.hint)
     _check_schedule_params(document, schedule, path, report)
 
 
@@ -110,11 +103,6 @@ def _check_schedule_params(
             refuse_value(place, f"The value {shown(value)}", name, kind, value, report)
         else:
             check_limits(place, f'The value of "{name}"', name, declared[name], value, report)
-
-
-@lru_cache(maxsize=1)
-def _zones() -> frozenset[str]:
-    return frozenset(zone for zone in zoneinfo.available_timezones() if not zone.startswith(("posix/", "right/")))
 
 
 # ---- JSON Schemas ----------------------------------------------------------------------------------------------------
