@@ -129,6 +129,14 @@ class SlotKind(TextChoices):
     LIMIT = "limit"
 
 
+class WorkerKind(TextChoices):
+    """What started a process that drives runs."""
+
+    RUN_WORKER = "run_worker"
+    RUN_WORKFLOW = "run_workflow"
+    CELERY = "celery"
+
+
 class IfRunning(TextChoices):
     """What a schedule does while a run that it started goes on."""
 

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from django.contrib import admin
 
-from workflows.admin import access, audit, bulk, parts, payloads, people, runs, slots, tallies, workflows
+from workflows.admin import access, audit, bulk, parts, payloads, people, runs, slots, tallies, workers, workflows
 
-__all__ = ["access", "audit", "bulk", "parts", "payloads", "people", "runs", "slots", "tallies", "workflows"]
+__all__ = ["access", "audit", "bulk", "parts", "payloads", "people", "runs", "slots", "tallies", "workers", "workflows"]
 
 admin.site.site_header = "Waypost"
 admin.site.site_title = "Waypost admin"

@@ -23,6 +23,7 @@ from workflows.models.scope import Fanout, Scope, ScopeVars
 from workflows.models.slot import LimitGroup, LimitStart, Slot
 from workflows.models.tally import Tally
 from workflows.models.visit import Visit
+from workflows.models.worker import Worker
 from workflows.models.workflow import Plan, Workflow
 
 __all__ = [
@@ -55,6 +56,7 @@ __all__ = [
     "Visit",
     "Vote",
     "Webhook",
+    "Worker",
     "Workflow",
     "WorkflowAccess",
 ]

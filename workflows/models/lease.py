@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from django.db import models
-from django.db.models import F
+from django.db.models import F, Q
 
 from workflows.clock import DatabaseNow
 from workflows.models.columns import millis_column
@@ -71,6 +71,9 @@ class Lease(models.Model):
     active_ms = millis_column(default=0)
 
     objects = LeaseManager()
+
+    class Meta:
+        indexes = [models.Index(fields=["expires_ms"], name="lease_taken", condition=Q(expires_ms__gt=0))]
 
     def __str__(self) -> str:
         return f"run {self.run_id} epoch {self.epoch} {self.owner or 'free'}"

@@ -187,6 +187,17 @@ class Run(models.Model):
                 name="run_live",
                 condition=Q(status__in=sorted(LIVE_STATUSES)),
             ),
+            # where workers look for runs: see operations/picking.py
+            models.Index(
+                fields=["workflow", "-priority", "id"],
+                name="run_ready",
+                condition=Q(status__in=[RunStatus.QUEUED, RunStatus.RUNNING]),
+            ),
+            models.Index(
+                fields=["workflow", "wake_at_ms"],
+                name="run_woken",
+                condition=Q(status__in=[RunStatus.WAITING, RunStatus.PAUSED, RunStatus.BLOCKED], wake_at_ms__gt=0),
+            ),
             models.Index(fields=["status", "-id"], name="run_by_status"),
             models.Index(fields=["workflow", "-id"], name="run_by_workflow"),
             models.Index(fields=["started_by", "-id"], name="run_by_starter"),
