@@ -287,7 +287,7 @@ def test_a_named_outcome_is_routed() -> None:
 
 
 def test_a_failure_is_repeated_by_the_policy_as_a_new_attempt_under_a_new_key() -> None:
-    """EXT.7, ADM.9"""
+    """EXT.7"""
     player, program = offered(), Program("a")
     first = program.reserve(open_offer(player))
     program.fail("No light.")
@@ -314,7 +314,7 @@ def test_a_failure_that_is_not_to_be_repeated_ends_the_visit() -> None:
 
 
 def test_the_timeout_counts_from_the_first_reservation_and_an_uncertain_try_keeps_its_key() -> None:
-    """EXT.6, ADM.9"""
+    """EXT.6, ADM.7"""
     player, program = offered(), Program("a")
     player.pass_time(7_200_000)
     first = program.reserve(open_offer(player), now_ms=unix_ms(player.hand.now))
