@@ -39,12 +39,12 @@ def addresses(data: Data) -> dict[str, tuple[str, str]]:
     """By the name of the page: the person and the path."""
     found: dict[str, tuple[str, str]] = {}
     for user in (ROOT, ANN):
-        found |= {f"{name} ({user})": (user, path) for name, path in lists().items()}
+        found |= {f"{name} ({user})": (user, path) for name, path in lists(user).items()}
     found |= {name: (ROOT, path) for name, path in (*runs(data), *one_workflow(), *tables())}
     return found
 
 
-def lists() -> dict[str, str]:
+def lists(user: str) -> dict[str, str]:
     inbox, many = reverse("pages:inbox"), reverse("pages:run_list")
     found = {
         "home": reverse("pages:home"),
@@ -53,6 +53,8 @@ def lists() -> dict[str, str]:
         "inbox, all": f"{inbox}?show=all",
         "workflows": reverse("pages:workflow_list"),
     }
+    if user == ROOT:
+        found["metrics"] = reverse("metrics")
     return found | {f"runs, {name}": f"{many}?{query}" for name, query in RUN_LISTS.items()}
 
 
