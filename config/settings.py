@@ -148,6 +148,13 @@ WAYPOST_CONTROL_POLL_MS = env.int("WAYPOST_CONTROL_POLL_MS", default=1_000)
 WAYPOST_SHUTDOWN_GRACE_MS = env.int("WAYPOST_SHUTDOWN_GRACE_MS", default=10_000)
 WAYPOST_POISON_LIMIT = env.int("WAYPOST_POISON_LIMIT", default=5)
 
+# ---- metrics ---------------------------------------------------------------------------------------------------------
+
+#: Whoever sends it as a bearer token reads ``/metrics``. Without it nobody does, apart from superusers.
+METRICS_TOKEN = env.str("METRICS_TOKEN", default="")
+if METRICS_TOKEN and len(METRICS_TOKEN) < 16:
+    raise ImproperlyConfigured("METRICS_TOKEN must have 16 characters at least, or it could be guessed.")
+
 # ---- logging ---------------------------------------------------------------------------------------------------------
 
 #: ``line`` for people, ``json`` for whoever collects logs: one object on each line.

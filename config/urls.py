@@ -6,9 +6,11 @@ from django.contrib import admin
 from django.urls import include, path
 
 from workflows.admin.login import login as admin_login
+from workflows.pages.metrics import metrics
 
 urlpatterns = [
     path("admin/login/", admin_login),
     path("admin/", admin.site.urls),
+    path("metrics", metrics, name="metrics"),
     path("", include("workflows.pages.urls")),
 ]
