@@ -230,6 +230,7 @@ REFUSALS: dict[str, RefusalRule] = {
         "Run {run} was started by run {parent}, which is abandoned.",
         "`python manage.py runs resume {parent}` opens both again.",
     ),
+    "run.later": RefusalRule("Run {run} starts at {starts_at}.", exit_code=ExitCode.LEFT_RUNNING),
     "run.parked": RefusalRule("Run {run} is {status} and waits: {reasons}."),
     "run.terminal": RefusalRule("Run {run} is already {status}."),
     "run.unknown_engine": RefusalRule(

@@ -350,3 +350,12 @@ steps:
     assert told == {"each[0]/say (red)", "each[1]/say (blue)"}
     shown = manage("runs", "show", str(Run.objects.get().pk)).lines
     assert any("each[1]/say (blue)" in line for line in shown)
+
+
+def test_a_run_that_starts_later_is_left_to_a_worker(greet: str) -> None:
+    """PUB.11"""
+    answer = manage("run_workflow", greet, "--at", "2h", "--timeout", "1s")
+    run = Run.objects.get()
+    assert (answer.code, run.status) == (6, "queued")
+    assert run.start_at_ms is not None
+    assert answer.lines[-2].startswith("  it starts later (until ")

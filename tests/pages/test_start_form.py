@@ -5,13 +5,16 @@ from __future__ import annotations
 import html
 import json
 import re
+from datetime import timedelta
 
 import pytest
 from django.contrib.auth.models import Group
+from django.utils import timezone
 
 from tests.pages.visitors import LOOK, visitor
 from tests.support.plans import publish_run, store_plan, workflow
 from tests.support.rows import all_rows
+from workflows.clock import unix_ms
 from workflows.jsonvalue import decode
 from workflows.ledger.publishing import Concurrency
 from workflows.models import Payload, Run, Workflow, WorkflowAccess
@@ -521,4 +524,44 @@ def test_a_priority_that_is_none_is_refused_with_what_was_typed(priority: str) -
     assert response.status_code == 422
     assert "The priority must be a whole number" in page_text(response)
     assert fields_of(response)["field-n"] == "1"
+    assert not Run.objects.exists()
+
+
+# ---- later -----------------------------------------------------------------------------------------------------------
+
+
+def start_later(client, start_at: str):
+    published(PLAIN)
+    return client.post(ADDRESS, {"field-n": "1", "start_at": start_at, "key": "k"})
+
+
+def test_a_run_can_be_started_for_a_later_moment() -> None:
+    """PUB.11"""
+    client = visitor(*START)
+    at = timezone.localtime() + timedelta(days=2)
+
+    answer = start_later(client, f"{at:%Y-%m-%dT%H:%M}")
+
+    run = Run.objects.get()
+    assert answer.status_code == 302
+    assert run.start_at_ms == unix_ms(at.replace(second=0, microsecond=0))
+    page = page_text(client.get(f"/runs/{run.pk}/"))
+    assert "It starts later, as whoever started it wished." in page
+    assert "starts later" in page_text(client.get("/runs/"))
+
+
+@pytest.mark.parametrize(
+    ("start_at", "told"),
+    [
+        ("tomorrow", "“tomorrow” is no date such as 2026-01-31 or 2026-01-31T09:30."),
+        ("2001-01-31T09:30", "has passed; the run cannot start then."),
+        ("9001-01-31T09:30", "A run can start at most 366 days from now."),
+    ],
+)
+def test_a_moment_at_which_nothing_can_start_is_told_and_what_was_typed_stays(start_at: str, told: str) -> None:
+    answer = start_later(visitor(*START), start_at)
+
+    assert answer.status_code == 422
+    assert told in page_text(answer)
+    assert f'value="{start_at}"' in page_text(answer)
     assert not Run.objects.exists()

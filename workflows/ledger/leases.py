@@ -36,10 +36,12 @@ def acquire(*, run_id: int, owner: str, ttl_ms: int, engine_versions: frozenset[
     1. The run row is locked first, so no fenced write of an older epoch can be in between.
     2. The run is one a worker may take: not ended, of a known engine version, without a live lease, and queued,
        running, or parked and woken.
+       One that starts later is taken when its moment has come, or when it is being ended.
     3. The epoch grows by one on the run and on the lease; the time of a dead lease counts as active up to its expiry.
     4. Only when the former owner died: a revision with the event ``lease_recovered``, and one more crash.
 
-    Loses with ``run.not_found``, ``run.terminal``, ``run.unknown_engine``, ``lease.held``, ``run.parked``.
+    Loses with ``run.not_found``, ``run.terminal``, ``run.unknown_engine``, ``lease.held``, ``run.later``,
+    ``run.queued``, ``run.parked``.
     """
     run = Run.objects.lock(run_id)
     moment_ms = database_now_ms() if now is None else now
@@ -75,6 +77,8 @@ def _refuse_unless_runnable(run: Run, lease: Lease, engine_versions: frozenset[i
         raise Refusal(
             "lease.held", run=run.pk, holder=lease.owner, expires_at=moment(lease.expires_ms).isoformat("T", "seconds")
         )
+    if run.start_at_ms is not None and run.start_at_ms > now_ms and not run.closing:
+        raise Refusal("run.later", run=run.pk, starts_at=moment(run.start_at_ms).isoformat("T", "seconds"))
     if run.concurrency_max and not run.closing and not holds_slot(run.pk):
         raise Refusal("run.queued", run=run.pk, key=run.concurrency_key)
     woken = run.wake_at_ms is not None and run.wake_at_ms <= now_ms

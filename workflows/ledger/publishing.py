@@ -35,7 +35,8 @@ class Concurrency:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Publication:
     """Everything a run is made of. ``commit_id`` is random; ``first_step`` is where the main steps begin;
-    ``audited_as`` is the person who starts it as the audit names them, "" for what no person does."""
+    ``start_at_ms``: nobody drives it before; ``audited_as`` is the person who starts it as the audit names them, "" for
+    what no person does."""
 
     plan_id: int
     params: Stored
@@ -51,6 +52,7 @@ class Publication:
     engine_version: int = 1
     concurrency: Concurrency | None = None
     over_limit: str = ""
+    start_at_ms: int | None = None
     audited_as: str = ""
     extra: Mapping[str, Any] = field(default_factory=dict)
 
@@ -78,7 +80,8 @@ def publish(publication: Publication) -> Published:
     1. The idempotency key is looked up: same plan and parameters → the existing run.
     2. The parameters become a payload; run, lease, root scope and its variables are inserted at revision 1.
     3. ``run_started`` is event 1; it carries ids and the status, no title and no parameters.
-    4. A concurrency key takes a slot, or a place in its line. The start of a person is audited.
+    4. A concurrency key takes a slot, or a place in its line; a run that starts later does so when its moment has come
+       (``stand_in_line_again``). The start of a person is audited.
 
     Loses with ``run.key_conflict``, ``run.concurrency_full`` (``when_full: reject``), ``store.contended`` (the version
     was pruned meanwhile); a start with the same key that commits first is found by the unique constraint.
@@ -97,7 +100,7 @@ def publish(publication: Publication) -> Published:
             raise
         return existing
     insert_beginning(run, publication)
-    queued = publication.concurrency is not None and not _take_slot(run, publication.concurrency)
+    queued = not _is_later(run) and publication.concurrency is not None and not _take_slot(run, publication.concurrency)
     if publication.audited_as:
         record_audit(
             actor=publication.audited_as,
@@ -111,6 +114,10 @@ def publish(publication: Publication) -> Published:
     announce(run.pk, 1)
     oldest = next(iter(holders_of(run.concurrency_key)), None) if queued else None
     return Published(run_id=run.pk, created=True, queued=queued, oldest=oldest)
+
+
+def _is_later(run: Run) -> bool:
+    return run.start_at_ms is not None and run.start_at_ms > database_now_ms()
 
 
 def _plan_of(publication: Publication) -> Plan:
@@ -138,7 +145,8 @@ def _existing(plan: Plan, publication: Publication) -> Published | None:
     if run is None:
         return None
     if run.plan.hash == plan.hash and run.params_digest == publication.params.digest:
-        queued = run.status == RunStatus.QUEUED and bool(run.concurrency_max) and not holds_slot(run.pk)
+        waits = run.status == RunStatus.QUEUED and not _is_later(run)
+        queued = waits and bool(run.concurrency_max) and not holds_slot(run.pk)
         oldest = next(iter(holders_of(run.concurrency_key)), None) if queued else None
         return Published(run_id=run.pk, created=False, queued=queued, oldest=oldest)
     raise Refusal(
@@ -167,6 +175,7 @@ def run_columns(plan: Plan, publication: Publication) -> dict[str, Any]:
         "started_by": publication.started_by,
         "origin": publication.origin,
         "idempotency_key": publication.key,
+        "start_at_ms": publication.start_at_ms,
         "created_at": publication.now,
         "last_commit": publication.commit_id,
         "concurrency_key": publication.concurrency.key if publication.concurrency else "",

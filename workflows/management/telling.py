@@ -18,7 +18,7 @@ from workflows.statuses import WaitsFor
 #: Time between two looks, in seconds.
 LOOK_S = 1.0
 #: Causes that are told: others do something about them, or somebody should.
-_TOLD = frozenset({WaitsFor.SIGNAL.value, WaitsFor.SLOT.value, "concurrency"})
+_TOLD = frozenset({WaitsFor.SIGNAL.value, WaitsFor.SLOT.value, "concurrency", "later"})
 #: Runs of a tree that are looked at.
 MOST_RUNS = 20
 

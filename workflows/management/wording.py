@@ -53,7 +53,8 @@ _CAUSES: dict[str, str] = {
     WaitsFor.PEOPLE: "{step} (v{visit}) waits for an answer{until}",
     WaitsFor.SIGNAL: "{step} (v{visit}) waits for the signal {signal}{until}",
     WaitsFor.CHILD: "{step} (v{visit}) waits for run {child}, which is {child_status}{until}",
-    WaitsFor.SLOT: '{step} waits for a place in "{group}"{holders}',
+    WaitsFor.SLOT: '{step} waits for a place in "{group}"{holders}{until}',
+    "later": "it starts later{until}",
     "concurrency": 'it waits in line for a slot of "{key}"{ahead}{holders}',
     "held": "an operator holds the run",
 }

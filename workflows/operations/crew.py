@@ -34,7 +34,9 @@ logger = logging.getLogger(__name__)
 #: Runs of one tree that are driven at once.
 TREE_DRIVERS = 4
 #: Refusals that say that somebody else was faster, or that there is nothing to do.
-_PASSED_BY = frozenset({"lease.held", "lease.lost", "run.parked", "run.terminal", "run.queued", "run.unknown_engine"})
+_PASSED_BY = frozenset(
+    {"lease.held", "lease.lost", "run.later", "run.parked", "run.terminal", "run.queued", "run.unknown_engine"}
+)
 SWEEP_S = 5.0
 #: Time between two looks at the duties of a worker that drives all runs, in seconds.
 DUTIES_LOOK_S = 0.5

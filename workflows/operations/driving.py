@@ -34,19 +34,23 @@ logger = logging.getLogger(__name__)
 LOOK_S = 1.0
 #: How often a run that stands in line is looked at, in seconds.
 LINE_S = 0.3
+#: How often a waiting run repeats what a crash may have left undone between runs, in seconds.
+SWEEP_S = 5.0
 #: Drawn once per process: a process that gets the number of a dead one is another worker.
 _BOOT_NONCE = uuid.uuid4().hex[:8]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Standing:
-    """Where a run stands. ``wake_at_ms`` is the moment (Unix milliseconds) it goes on by itself, if there is one."""
+    """Where a run stands. ``wake_at_ms`` is the moment (Unix milliseconds) it goes on by itself, if there is one, and
+    ``start_at_ms`` the one before which it does not start."""
 
     status: str
     reasons: str
     held: str
     closing: str
     wake_at_ms: int | None
+    start_at_ms: int | None
     visits: int
     has_pending_controls: bool
 
@@ -56,15 +60,28 @@ class Standing:
 
     def is_due(self, now_ms: int) -> bool:
         """Whether a driver would find something to do."""
+        if self.starts_later(now_ms):
+            return False
         if self.held and self.status == RunStatus.PAUSED:
             return self.has_pending_controls
         if self.status in (RunStatus.QUEUED, RunStatus.RUNNING):
             return True
         return self.wake_at_ms is not None and self.wake_at_ms <= now_ms
 
+    def starts_later(self, now_ms: int) -> bool:
+        """Whether its moment has not come; one that is being ended waits for none."""
+        return self.start_at_ms is not None and self.start_at_ms > now_ms and not self.closing
+
+    @property
+    def goes_on_at_ms(self) -> int | None:
+        """When it goes on by itself, as far as that is known."""
+        return self.start_at_ms if self.status == RunStatus.QUEUED else self.wake_at_ms
+
     @property
     def goes_on_by_itself(self) -> bool:
         """Whether only time has to pass, or others have to give a place back."""
+        if self.status == RunStatus.QUEUED:
+            return True
         if self.status != RunStatus.WAITING or self.held:
             return False
         return self.wake_at_ms is not None or any(one["cause"] == WaitsFor.SLOT for one in json.loads(self.reasons))
@@ -72,8 +89,9 @@ class Standing:
 
 def standing_of(run_id: int) -> Standing:
     """Raises ``run.not_found``."""
-    columns = ("status", "reasons", "held", "closing", "wake_at_ms", "visits", "controls_accepted", "controls_seen")
-    row = Run.objects.filter(pk=run_id).values(*columns).first()
+    columns = ("status", "reasons", "held", "closing", "wake_at_ms", "start_at_ms", "visits")
+    counts = ("controls_accepted", "controls_seen")
+    row = Run.objects.filter(pk=run_id).values(*columns, *counts).first()
     if row is None:
         raise Refusal("run.not_found", run=run_id)
     accepted, seen = row.pop("controls_accepted"), row.pop("controls_seen")
@@ -97,6 +115,7 @@ class Worker:
         self.stopping = stopping
         self.pause = pause
         self.observer = observer
+        self._swept = time.monotonic()
         self.supervisor = Supervisor()
         self.pool = EffectPool(settings.effect_threads)
         self.effects = Effects(
@@ -133,11 +152,18 @@ class Worker:
                     run_id, failures, None if last_visit is None else last_visit - standing.visits
                 )
             elif standing.goes_on_by_itself:
-                self.pause(_seconds_until(standing.wake_at_ms))
+                self.pause(_seconds_until(standing.goes_on_at_ms))
+                self._sweep(run_id)
             else:
                 break
             standing = standing_of(run_id)
         return standing
+
+    def _sweep(self, run_id: int) -> None:
+        """Now and then, while a run waits here: what it waits for may hang on a run that nobody drives."""
+        if time.monotonic() - self._swept >= SWEEP_S:
+            self._swept = time.monotonic()
+            consequences.sweep(run_id)
 
     def _drive_once(self, run_id: int, failures: int, max_visits: int | None) -> int:
         """One stretch of driving. Returns the failures of the engine in a row, which its driver has counted."""
@@ -150,7 +176,7 @@ class Worker:
                 if not self.end_cancelled_holders(run_id):
                     self.pause(LINE_S)  # in line for a slot: whoever gives one back passes it on
                 consequences.sweep(run_id)
-            elif refusal.code == "run.parked":
+            elif refusal.code in ("run.parked", "run.later"):
                 self.pause(0.05)  # the database's clock is behind this host's
             else:
                 raise

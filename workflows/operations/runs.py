@@ -5,10 +5,12 @@ from __future__ import annotations
 import uuid
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
+from datetime import datetime, timedelta
 from typing import Any
 
 from django.utils import timezone
 
+from workflows.clock import unix_ms
 from workflows.conf import conf
 from workflows.definitions.compiler import compiled
 from workflows.definitions.parameters import check_parameters, for_expressions
@@ -30,13 +32,16 @@ from workflows.statuses import ControlKind, RunStatus, ScopePhase, WaitsFor
 
 MOST_TITLE = 500
 MOST_KEY = 200
+#: How far ahead a start may lie, and how long ago: people give minutes.
+MOST_LATER, MOST_PAST = timedelta(days=366), timedelta(minutes=1)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Start:
     """A wish to start a run. ``given`` are the parameters by name; ``from_text`` names those that are text yet to be
     converted; ``origin`` is the surface it comes from; ``over_limit`` is an operator's reason to start beside a full
-    concurrency key, without taking a slot; workers take runs of higher ``priority`` first."""
+    concurrency key, without taking a slot; workers take runs of higher ``priority`` first; nobody drives the
+    run before ``start_at``."""
 
     definition: Definition
     actor: Actor
@@ -47,6 +52,7 @@ class Start:
     origin: str = "cli"
     over_limit: str | None = None
     priority: int = 0
+    start_at: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,6 +83,7 @@ def start(wish: Start) -> Started:
     if wish.over_limit:
         require(wish.actor, "exceed_limit", workflow=plan.name, action="run.start_over_limit")
     _check_texts(wish)
+    start_at_ms = _start_moment(wish.start_at, timezone.now())
     below = definitions_below(plan, viewer=wish.actor.user)
     plans = [plan, *(definition.plan for definition in below.values())]
     for one in plans:
@@ -103,6 +110,7 @@ def start(wish: Start) -> Started:
             engine_version=conf().engine_version,
             concurrency=None if wish.over_limit else _concurrency(wish, checked.values),
             over_limit=wish.over_limit or "",
+            start_at_ms=start_at_ms,
             audited_as=wish.actor.recorded,
         )
     )
@@ -145,6 +153,20 @@ def _give_way(oldest: int, actor: Actor, *, newer: int) -> None:
     except Refusal as refusal:
         if refusal.code != "run.terminal":
             raise
+
+
+def _start_moment(start_at: datetime | None, now: datetime) -> int | None:
+    """None for a run that starts at once: also at a moment of the present minute. Raises ``input.invalid``."""
+    if start_at is None:
+        return None
+    if start_at.tzinfo is None:
+        raise Refusal("input.invalid", reason="The moment to start at needs a time zone.")
+    if start_at <= now - MOST_PAST:
+        raise Refusal("input.invalid", reason=f"{start_at:%Y-%m-%d %H:%M %Z} has passed; the run cannot start then.")
+    if start_at > now + MOST_LATER:
+        reason = f"A run can start at most {MOST_LATER.days} days from now."
+        raise Refusal("input.invalid", reason=reason, advice="A schedule starts runs again and again.")
+    return unix_ms(start_at) if start_at > now else None
 
 
 def _check_texts(wish: Start) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import uuid
 from dataclasses import dataclass, field, replace
+from datetime import datetime
 from typing import Any
 from urllib.parse import urlencode
 
@@ -11,6 +12,7 @@ from django.contrib import messages
 from django.http import HttpRequest, HttpResponse, QueryDict
 from django.shortcuts import redirect, render
 from django.urls import reverse
+from django.utils import timezone
 
 from workflows.definitions.parameters import check_parameters
 from workflows.definitions.plan import Plan
@@ -25,6 +27,7 @@ from workflows.operations.workflows import Definition
 from workflows.pages.fields import PREFIX, Typed, other_problems
 from workflows.pages.guard import FORM, POST, actor, page, visible_run, visible_workflow
 from workflows.pages.guard import LOOK as LOOK_AT_RUNS
+from workflows.pages.run_choices import moment_in
 from workflows.pages.start_fields import default_texts, plain_values, start_fields, texts_of, typed_values
 from workflows.pages.tags import pretty
 from workflows.queries.start_form import concurrency_line, earlier_runs, prefill_of, workers_now
@@ -49,6 +52,7 @@ class Form:
     title: str = ""
     key: str = ""
     priority: str = ""
+    start_at: str = ""
     over_limit: str = ""
     problems: tuple[Problem, ...] = ()
     refusal: Refusal | None = None
@@ -166,6 +170,7 @@ def _posted(row: Workflow, posted: QueryDict) -> Form:
         title=posted.get("title", ""),
         key=posted.get("key", "").strip(),
         priority=posted.get("priority", ""),
+        start_at=posted.get("start_at", "").strip(),
         over_limit=posted.get("over_limit", "").strip(),
     )
 
@@ -208,6 +213,7 @@ def _started(request: HttpRequest, row: Workflow, form: Form) -> HttpResponse:
                 origin="page",
                 over_limit=form.over_limit or None,
                 priority=_priority(form.priority),
+                start_at=_start_at(form.start_at),
             )
         )
     except Refusal as refusal:
@@ -223,6 +229,8 @@ def _started(request: HttpRequest, row: Workflow, form: Form) -> HttpResponse:
         messages.warning(request, f"{warning.code}: {warning.message} {warning.hint}".strip())
     if not started.created:
         messages.info(request, f"This form had started run {started.run_id} already; no other run was started.")
+    elif form.start_at:
+        messages.info(request, "The run waits for its moment.")
     elif started.queued:
         messages.info(request, "The run waits in line for its turn.")
     return redirect("pages:run", number=started.run_id)
@@ -238,6 +246,15 @@ def _priority(text: str) -> int:
         reason = f"The priority must be a whole number from −{MOST_PRIORITY} to {MOST_PRIORITY}."
         raise Refusal("input.invalid", reason=reason, advice="0 is usual; higher ones are driven first.")
     return int(text)
+
+
+def _start_at(text: str) -> datetime | None:
+    """Raises ``input.invalid``."""
+    faults: list[str] = []
+    found = moment_in("start_at", text, faults)
+    if faults:
+        raise Refusal("input.invalid", reason=faults[0], advice="Leave it empty to start the run now.")
+    return found
 
 
 # ---- how it is shown -------------------------------------------------------------------------------------------------
@@ -261,6 +278,7 @@ def _shown(request: HttpRequest, row: Workflow, form: Form, *, status: int = 200
         "versions": _choosable(row, form),
         "workers": workers_now(),
         "earlier": earlier_runs(row) if request.user.has_perm(LOOK_AT_RUNS) else [],
+        "zone": timezone.get_current_timezone_name(),
         "json_rows": min(max(form.json.count("\n") + 2, 8), 30),
     }
     return render(request, "workflows/start.html", context, status=status)

@@ -20,6 +20,7 @@ from workflows.pages.causes import CAUSES
 from workflows.pages.wording import age_words, count_words, duration_words, exact_words, rough_words
 from workflows.queries.inbox import MOST_COUNTED, count_waiting_for
 from workflows.queries.run_list import IN_LINE
+from workflows.queries.waiting import LATER
 
 register = template.Library()
 
@@ -168,6 +169,8 @@ def coded(value: Any) -> SafeString:
 @register.filter
 def cause_words(value: str) -> str:
     """What a run waits for, in words; a cause that this version does not know is shown as it is."""
+    if value == LATER:
+        return "starts later"
     if value == IN_LINE:
         return "waits in line for a free place"
     return f"waits for {CAUSES[value]}" if value in CAUSES else value

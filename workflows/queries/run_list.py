@@ -13,6 +13,7 @@ from django.db.models import Count
 from workflows.models import Run, RunFilter, Slot
 from workflows.queries.runs import run_error
 from workflows.queries.visible import seen_runs
+from workflows.queries.waiting import LATER, starts_later
 from workflows.statuses import RunStatus, SlotKind
 
 if TYPE_CHECKING:
@@ -106,6 +107,7 @@ def _bounded(rows: Any) -> int:
 
 _COLUMNS = (
     "status", "reasons", "held", "title", "started_by", "origin", "created_at", "started_at", "ended_at", "error",
+    "start_at_ms", "closing",
     "parent_run", "concurrency_max", "workflow__name", "workflow__title", "plan__version",
 )  # fmt: skip
 
@@ -117,7 +119,13 @@ def _rows(found: list[Run]) -> list[RunRow]:
         Slot.objects.filter(run__in=maybe, kind=SlotKind.CONCURRENCY, number=None) if maybe else Slot.objects.none()
     )
     in_line = set(waiting.values_list("run_id", flat=True))
-    return [_row(run, (IN_LINE,) if run.pk in in_line else ()) for run in found]
+    return [_row(run, _more_causes(run, in_line)) for run in found]
+
+
+def _more_causes(run: Run, in_line: set[int]) -> tuple[str, ...]:
+    if starts_later(run):
+        return (LATER,)
+    return (IN_LINE,) if run.pk in in_line else ()
 
 
 def _row(run: Run, more_causes: tuple[str, ...]) -> RunRow:

@@ -100,6 +100,7 @@ class Head:
     created_at: datetime
     started_at: datetime | None
     ended_at: datetime | None
+    starts_at: datetime | None
     priority: int
     revision: int
     events: int
@@ -158,6 +159,7 @@ def head_of(run: Run, user: Any) -> Head:
         created_at=run.created_at,
         started_at=run.started_at,
         ended_at=run.ended_at,
+        starts_at=moment(run.start_at_ms) if run.start_at_ms is not None else None,
         priority=run.priority,
         revision=run.revision,
         events=run.next_event - 1,

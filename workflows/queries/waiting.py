@@ -7,15 +7,23 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from django.utils import timezone
+
+from workflows.clock import moment
 from workflows.models import Event, Lease, Run, Scope, Slot
+from workflows.queries.turns import turn_of
 from workflows.statuses import BLOCKING_CAUSES, LIVE_STATUSES, RunStatus, ScopePhase, SlotKind, WaitsFor
+
+#: The cause of a run whose moment to start has not come; it has no reason of its own.
+LATER = "later"
 
 
 def told_reasons(run: Run) -> list[dict[str, Any]]:
     """The causes of a run's status, each with what it is about.
 
     A signal has ``signal``, its name; a child run ``child`` and ``child_status``; a place of a limit ``group`` and
-    ``holders``, the runs that have one. A run in line for its concurrency key gets a reason of its own:
+    ``holders``, the runs that have one, and ``until_ms`` when a rate says when it goes on. A run whose moment to start
+    has not come, or in line for its concurrency key, gets a reason of its own: ``{cause: "later", until_ms}``,
     ``{cause: "concurrency", key, max, holders, ahead}``.
     """
     reasons: list[dict[str, Any]] = json.loads(run.reasons)
@@ -33,7 +41,15 @@ def told_reasons(run: Run) -> list[dict[str, Any]]:
             more = _limit(run.pk, reason.get("scope", ""))
         told.append({**reason, **more})
     line = place_in_line(run)
+    if starts_later(run):
+        return [{"cause": LATER, "until_ms": run.start_at_ms}, *told]
     return [{"cause": "concurrency", **line}, *told] if line is not None else told
+
+
+def starts_later(run: Run) -> bool:
+    """Whether the moment of a run has not come, by the clock of this host: for words only."""
+    waits = run.start_at_ms is not None and run.status == RunStatus.QUEUED and not run.closing
+    return waits and moment(run.start_at_ms) > timezone.now()
 
 
 def place_in_line(run: Run) -> dict[str, Any] | None:
@@ -153,7 +169,9 @@ def _limit(run_id: int, scope: str) -> dict[str, Any]:
     slot = Slot.objects.filter(run_id=run_id, kind=SlotKind.LIMIT, scope=scope).first()
     if slot is None:
         return {}
-    return {"group": slot.name, "holders": _holders(Slot.objects.filter(kind=slot.kind, name=slot.name))}
+    told = {"group": slot.name, "holders": _holders(Slot.objects.filter(kind=slot.kind, name=slot.name))}
+    turn_ms = turn_of(slot)
+    return told if turn_ms is None else {**told, "until_ms": turn_ms}
 
 
 def _holders(slots: Any) -> list[int]:

@@ -31,6 +31,9 @@ def needs_somebody(reasons: list[Because]) -> bool:
 def _of_the_run(standing: Standing) -> Iterator[Because]:
     if standing.held is not None:
         yield _held(standing)
+    if standing.starts_at is not None and standing.starts_at > standing.now:
+        yield _later(standing)
+        return
     if standing.line is not None:
         yield _in_line(standing, standing.line)
     if standing.engine_version not in standing.known_engines:
@@ -52,6 +55,17 @@ def _held(standing: Standing) -> Because:
         advice="Nothing new starts until somebody resumes it; only the deadlines of questions go on.",
         target=Target(kind="actions", run=standing.run),
         verb="resume",
+    )
+
+
+def _later(standing: Standing) -> Because:
+    return Because(
+        code="later",
+        sentence="It starts later, as whoever started it wished.",
+        since=standing.created_at,
+        until=standing.starts_at,
+        advice="Until then it takes no place and no worker. It can be cancelled, and started anew at another moment.",
+        passes=True,
     )
 
 

@@ -44,7 +44,8 @@ class LeaseFacts:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LineFacts:
     """A place in a line: for the concurrency key of the run, or for a limit of a step. ``holders`` are the runs that
-    may be named, ``hidden_holders`` counts those of workflows that the viewer may not see."""
+    may be named, ``hidden_holders`` counts those of workflows that the viewer may not see. ``max`` 0: any number;
+    ``starts`` in ``per_ms`` is the rate of a limit, 0 without one."""
 
     name: str
     since: datetime | None = None
@@ -52,6 +53,8 @@ class LineFacts:
     hidden_holders: int = 0
     ahead: int = 0
     max: int = 1
+    starts: int = 0
+    per_ms: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -98,6 +101,7 @@ class Standing:
     crashes: int = 0
     poison_limit: int = 5
     error_code: str = ""
+    starts_at: datetime | None = None
     closing: str = ""
 
 

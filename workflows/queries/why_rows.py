@@ -13,6 +13,7 @@ from workflows.clock import database_now_ms, moment
 from workflows.conf import KNOWN_ENGINE_VERSIONS, conf
 from workflows.engine.draft import visit_path
 from workflows.models import Attempt, Event, Interrupt, Lease, Run, Scope, Slot, Visit
+from workflows.queries.turns import turn_of
 from workflows.queries.waiting import place_in_line
 from workflows.queries.why import why
 from workflows.queries.why_facts import Because, LeaseFacts, LineFacts, Standing, WaitFacts
@@ -66,6 +67,7 @@ def standing_of(run: Run, user: Any = None, *, now_ms: int | None = None) -> Sta
         known_engines=KNOWN_ENGINE_VERSIONS,
         worker_seen_at=_workers_seen_at(at_ms) if is_wanted or (is_due and not is_driven) else None,
         crashes=run.crashes,
+        starts_at=_moment(run.start_at_ms) if run.status == RunStatus.QUEUED and not run.closing else None,
         poison_limit=conf().poison_limit,
     )
 
@@ -134,7 +136,7 @@ def _waits(run: Run, waiting: Collection[Scope], user: Any) -> Iterable[WaitFact
         elif scope.waits_for == WaitsFor.CHILD:
             more = children.get(scope.visit or 0, {})
         elif scope.waits_for == WaitsFor.SLOT:
-            more = {"line": _limit(run.pk, scope.path, user)}
+            more = _limit(run.pk, scope.path, user)
         elif scope.waits_for == WaitsFor.RETRY and attempt is not None and attempt.error:
             more = {"missing": json.loads(attempt.error).get("code", "")}
         elif scope.waits_for == WaitsFor.CODE:
@@ -230,21 +232,25 @@ def _first_cause(reasons: list[Mapping[str, Any]]) -> str:
     return _CAUSES.get(cause, f'{{step}} waits for "{cause}"').format(step=step) + rest
 
 
-def _limit(run_id: int, scope: str, user: Any) -> LineFacts | None:
+def _limit(run_id: int, scope: str, user: Any) -> dict[str, Any]:
+    """The line in which a scope stands, and when its rate lets it go on."""
     mine = Slot.objects.filter(run_id=run_id, kind=SlotKind.LIMIT, scope=scope).first()
     if mine is None:
-        return None
+        return {"line": None}
     same = Slot.objects.filter(kind=mine.kind, name=mine.name)
     holders = same.filter(number__isnull=False).order_by("given_ms", "id").values_list("run_id", flat=True)
     shown, hidden = _visible(list(dict.fromkeys(holders)), user)
-    return LineFacts(
+    line = LineFacts(
         name=mine.name,
         since=_moment(mine.entered_ms),
         holders=shown,
         hidden_holders=hidden,
         ahead=same.filter(number=None, pk__lt=mine.pk).count(),
         max=mine.max,
+        starts=mine.starts or 0,
+        per_ms=mine.per_ms or 0,
     )
+    return {"line": line, "until": _moment(turn_of(mine))}
 
 
 def _visible(runs: list[int], user: Any) -> tuple[tuple[int, ...], int]:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from workflows.queries.why_facts import Because, Standing, Target, WaitFacts, counted, holders_words
+from workflows.definitions.durations import write_duration
+from workflows.queries.why_facts import Because, LineFacts, Standing, Target, WaitFacts, counted, holders_words
 from workflows.statuses import RunStatus, WaitsFor
 
 
@@ -96,10 +97,19 @@ def _slot(standing: Standing, wait: WaitFacts) -> Because:
         code="limit",
         sentence=f'{wait.step} waits for a place in "{line.name}"{behind}{holders_words(line)}.',
         since=line.since or wait.since,
-        advice=f"At most {counted(line.max, 'attempt')} of this limit may run at once, over all runs.",
+        until=wait.until,
+        advice=_bounds(line),
         target=Target(kind="run", run=line.holders[0]) if line.holders else None,
         passes=True,
     )
+
+
+def _bounds(line: LineFacts) -> str:
+    at_once = f"may run at once{'' if line.starts else ', over all runs'}" if line.max else ""
+    rate = f"{line.starts} may start in any {write_duration(line.per_ms)}, over all runs" if line.starts else ""
+    if not at_once:
+        return f"At most {rate}." if rate else ""
+    return f"At most {counted(line.max, 'attempt')} of this limit {at_once}{f', and {rate}' if rate else ''}."
 
 
 def _reconcile(standing: Standing, wait: WaitFacts) -> Because:

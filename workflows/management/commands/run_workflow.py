@@ -15,6 +15,7 @@ from workflows.management.base import Command as WaypostCommand
 from workflows.management.base import json_text
 from workflows.management.definitions import target_definition
 from workflows.management.exits import exit_code_of
+from workflows.management.moments import later_moment
 from workflows.management.parameters import given_parameters
 from workflows.management.places import StoredPlaces
 from workflows.management.progress import PlainView, SilentView
@@ -58,6 +59,12 @@ class Command(WaypostCommand):
         )
         parser.add_argument("--title", default="", help="a title for the run")
         parser.add_argument(
+            "--at",
+            type=later_moment,
+            metavar="MOMENT",
+            help="start then, not now: 2026-01-31T09:30, or 2h from now; a worker drives it",
+        )
+        parser.add_argument(
             "--max-steps", type=_positive, metavar="N", help="hand the run back after N visits of steps"
         )
         parser.add_argument("--timeout", type=_seconds, metavar="DURATION", help="hand the run back after this time")
@@ -92,11 +99,15 @@ class Command(WaypostCommand):
                 title=options["title"],
                 key=options["key"],
                 over_limit=options["over_limit"],
+                start_at=options["at"],
             )
         )
         for warning in started.warnings:
             if warning.code == "W601" or not options["quiet"]:
                 self.print_problem(warning, target if warning.line else None)
+        if options["at"] is not None:
+            self.print_result(started.run_id, options)
+            return exit_code_of(status_of_tree(started.run_id))
         return self.drive(started.run_id, options)
 
     def go_on(self, number: int, options: dict[str, Any]) -> int:
@@ -105,6 +116,7 @@ class Command(WaypostCommand):
             "--input": options["input"],
             "--key": options["key"],
             "--title": options["title"],
+            "--at": options["at"],
         }
         extra = [name for name, value in named.items() if value]
         if extra:
