@@ -10,7 +10,8 @@ from tests.support.hand import Hand, expire
 from tests.support.kinds import bad, ok
 from tests.support.plans import publish_run, workflow
 from tests.support.tap import counted
-from workflows.engine.memory import Memory, Payloads
+from workflows.engine.memory import Memory
+from workflows.engine.payloads import Payloads
 from workflows.jsonvalue import store
 from workflows.ledger.publishing import store_payloads
 from workflows.ledger.transactions import ledger_transaction
@@ -86,7 +87,7 @@ def test_a_rolled_back_decision_leaves_memory_as_it_was() -> None:
 def test_payloads_are_read_once_and_the_least_recently_used_go_first(monkeypatch: pytest.MonkeyPatch) -> None:
     values = [store("x" * 100 + str(number)) for number in range(5)]
     ledger_transaction(store_payloads)(values)
-    monkeypatch.setattr("workflows.engine.memory.CACHE_BYTES", 3 * values[0].size)
+    monkeypatch.setattr("workflows.engine.payloads.CACHE_BYTES", 3 * values[0].size)
     payloads = Payloads()
     for value in values[:3]:
         payloads.get(value.digest)

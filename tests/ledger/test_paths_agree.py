@@ -71,7 +71,7 @@ def test_together_the_runs_fill_every_part_of_a_batch() -> None:
     for scenario in SCENARIOS.values():
         scenario(note)
     everything = {field.name for field in fields(Batch)}
-    assert everything - filled == {"children", "slots_wanted", "slots_freed", "slots_used", "frees_run_slot"}
+    assert everything - filled == {"children", "offers", "slots_wanted", "slots_freed", "slots_used", "frees_run_slot"}
 
 
 ONE_STEP = workflow("  - { id: work, kind: shell, run: make, access: read }")

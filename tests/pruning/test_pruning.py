@@ -110,7 +110,7 @@ def test_every_column_that_names_a_payload_is_known() -> None:
     """REV.4"""
     known = {(model, column) for model, columns in DIGEST_COLUMNS for column in columns}
     length = digest_column().max_length
-    others = {"digest", "hash", "input_hash", "invocation_key"}
+    others = {"digest", "hash", "input_hash", "invocation_key", "token_hash"}
     found = {
         (model, field.attname)
         for model in apps.get_app_config("workflows").get_models()
