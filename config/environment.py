@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import zoneinfo
 from typing import Any
+from urllib.parse import urlsplit
 
 import environ
 from django.core.exceptions import ImproperlyConfigured
@@ -36,6 +37,32 @@ class Environment(environ.FileAwareEnv):  # type: ignore[misc]
         except ValueError:
             raise ImproperlyConfigured(f"{var} is not a database address such as postgres://user@host/name.") from None
         return address
+
+    def mail_server(self, var: str, default: str) -> dict[str, Any]:
+        """The address of a mail server as Django's settings want it."""
+        try:
+            server: dict[str, Any] = self.email_url(var, default=default)
+        except (KeyError, ValueError, ImproperlyConfigured):
+            # not the address itself: it may hold a password
+            raise ImproperlyConfigured(
+                f"{var} is not the address of a mail server such as smtp+tls://user:password@host:587."
+            ) from None
+        return {name: value for name, value in server.items() if name.startswith("EMAIL_")}
+
+    def web_address(self, var: str, default: str) -> str:
+        """The beginning of http or https addresses, without a slash at its end."""
+        value: str = self.str(var, default=default).rstrip("/")
+        try:
+            parts = urlsplit(value)
+            usable = parts.scheme in ("http", "https") and parts.hostname and not (parts.query or parts.fragment)
+            usable = usable and parts.username is None and value.isprintable() and " " not in value
+        except ValueError:
+            usable = False
+        if not usable:
+            raise ImproperlyConfigured(
+                f'{var} must be an address such as https://waypost.example.com, but it is "{value}".'
+            )
+        return value
 
     def choice(self, var: str, allowed: tuple[str, ...], default: str) -> str:
         value: str = self.str(var, default=default)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import timedelta
+from importlib.util import find_spec
 from pathlib import Path
 
 from django.core.exceptions import ImproperlyConfigured
@@ -59,7 +60,8 @@ if _proxy_header := env.str("HTTPS_PROXY_HEADER", default=""):
 SILENCED_SYSTEM_CHECKS = ["security.W005", "security.W021"]
 
 INSTALLED_APPS = [
-    "django.contrib.admin",
+    # without the one that looks for admin modules at once: config/urls.py does, and commands do without them
+    "django.contrib.admin.apps.SimpleAdminConfig",
     "django.contrib.auth",
     "django.contrib.contenttypes",
     "django.contrib.sessions",
@@ -106,7 +108,9 @@ WSGI_APPLICATION = "config.wsgi.application"
 ASGI_APPLICATION = "config.asgi.application"
 STATIC_URL = "static/"
 STATIC_ROOT = WAYPOST_VAR / "static"
-STATICFILES_DIRS = [BASE_DIR / "static"]
+#: The documents of the API are shown with files of ninja; as an installed app every command would import it.
+_ninja = find_spec("ninja")
+STATICFILES_DIRS = [BASE_DIR / "static", ("ninja", Path(str(_ninja and _ninja.origin)).parent / "static" / "ninja")]
 STORAGES = {
     "default": {"BACKEND": "django.core.files.storage.FileSystemStorage"},
     "staticfiles": {"BACKEND": "config.static.HashedWhenCollected"},
@@ -147,6 +151,26 @@ WAYPOST_HEARTBEAT_MS = env.int("WAYPOST_HEARTBEAT_MS", default=15_000)
 WAYPOST_CONTROL_POLL_MS = env.int("WAYPOST_CONTROL_POLL_MS", default=1_000)
 WAYPOST_SHUTDOWN_GRACE_MS = env.int("WAYPOST_SHUTDOWN_GRACE_MS", default=10_000)
 WAYPOST_POISON_LIMIT = env.int("WAYPOST_POISON_LIMIT", default=5)
+
+# ---- notifications ---------------------------------------------------------------------------------------------------
+
+#: Where the pages are reached, for links in messages.
+WAYPOST_BASE_URL = env.web_address("WAYPOST_BASE_URL", default="http://127.0.0.1:8000")
+#: Without a mail server nobody gets e-mail.
+WAYPOST_SENDS_EMAIL = bool(env.str("EMAIL_URL", default=""))
+vars().update(env.mail_server("EMAIL_URL", default="dummymail://"))
+#: Seconds that one answer of the mail server may take.
+EMAIL_TIMEOUT = env.int("EMAIL_TIMEOUT", default=10)
+DEFAULT_FROM_EMAIL = env.str("DEFAULT_FROM_EMAIL", default="waypost@localhost")
+#: Networks that are not public and take webhooks nevertheless.
+WAYPOST_WEBHOOK_NETWORKS = env.list("WAYPOST_WEBHOOK_NETWORKS", default=[])
+
+# ---- API -------------------------------------------------------------------------------------------------------------
+
+WAYPOST_API_REQUESTS_PER_MINUTE = env.int("WAYPOST_API_REQUESTS_PER_MINUTE", default=600)
+WAYPOST_API_BODY_LIMIT = env.int("WAYPOST_API_BODY_LIMIT", default=2_621_440)
+#: Requests of one web process that wait for events at once; each holds a thread of it.
+WAYPOST_API_WAITING_LIMIT = env.int("WAYPOST_API_WAITING_LIMIT", default=8)
 
 # ---- metrics ---------------------------------------------------------------------------------------------------------
 

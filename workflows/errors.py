@@ -114,6 +114,8 @@ REFUSALS: dict[str, RefusalRule] = {
         422,
         ExitCode.USAGE,
     ),
+    "delivery.not_found": RefusalRule("There is no delivery {delivery}.", "", 404, ExitCode.USAGE),
+    "delivery.waits": RefusalRule("Delivery {delivery} of this message is still on its way."),
     "fork.ambiguous": RefusalRule("{reason}", "{advice}", 422, ExitCode.USAGE),
     "fork.child_open": RefusalRule(
         "At revision {revision} run {run} waits for its child {children}.",
@@ -165,6 +167,9 @@ REFUSALS: dict[str, RefusalRule] = {
         ExitCode.USAGE,
     ),
     "interrupt.voted": RefusalRule("{who} has already decided on {interrupt} of run {run}: {decision}."),
+    "key.invalid": RefusalRule("{reason}", "", 422, ExitCode.USAGE),
+    "key.not_found": RefusalRule("There is no API key {key}.", "", 404, ExitCode.USAGE),
+    "key.scope": RefusalRule("{key} is not for this: it lacks the scope `{scope}`.", "Make a key that has it.", 403),
     "lease.held": RefusalRule(
         "Run {run} is driven by {holder} until {expires_at}.",
         "Wait for it, or stop that worker; a dead worker's lease ends by itself.",
@@ -175,13 +180,13 @@ REFUSALS: dict[str, RefusalRule] = {
         "Another worker goes on with the run; nothing of this one was written.",
         exit_code=ExitCode.HELD,
     ),
-    "plan.corrupt": RefusalRule(
-        "The stored plan of {plan} does not match its hash.",
     "offer.invalid": RefusalRule("The result has {problems}.", "The work stays reserved; send another result.", 422),
     "offer.lost": RefusalRule(
         "The reservation of {work} of run {run} is lost: {reason}.", "Stop working on it; what it brings is not used."
     ),
     "offer.not_found": RefusalRule("There is no reservation with this token.", "", 404),
+    "plan.corrupt": RefusalRule(
+        "The stored plan of {plan} does not match its hash.",
         "Restore the row from a backup; runs of it can still be shown and abandoned.",
         500,
         ExitCode.BLOCKED,
@@ -204,10 +209,28 @@ REFUSALS: dict[str, RefusalRule] = {
         "The workflow uses {feature}, which this version of Waypost cannot run yet.", "", 422, ExitCode.USAGE
     ),
     "params.invalid": RefusalRule("The parameters have {problems}.", "", 422, ExitCode.USAGE),
+    "request.csrf": RefusalRule(
+        "The request does not prove that it comes from a page of this site.",
+        "Send the cookie `csrftoken` as header `X-CSRFToken`, or use an API key.",
+        403,
+    ),
+    "request.method": RefusalRule("This address does not take {method}.", "It takes {allowed}.", 405),
+    "request.no_such_address": RefusalRule(
+        "There is no such address.", "`/api/v1/openapi.json` lists all of them.", 404
+    ),
+    "request.not_json": RefusalRule("The body is not usable JSON: {reason}", "", 400),
+    "request.too_large": RefusalRule("The body is larger than {limit} bytes.", "", 413),
+    "request.too_many": RefusalRule(
+        "This key has used its {limit} requests of this minute.", "Try again in {wait} seconds.", 429, ExitCode.HELD
+    ),
+    "request.unauthenticated": RefusalRule(
+        "{reason}", "Send `Authorization: Bearer wp_…` with an API key, or log in.", 401
+    ),
     "run.concurrency_full": RefusalRule(
         "No slot of {key} is free{holder}; the limit is {max}.", "Wait for it, cancel it, or start with `--over-limit`."
     ),
     "run.queued": RefusalRule("Run {run} waits in line for a slot of {key}.", exit_code=ExitCode.LEFT_RUNNING),
+    "run.later": RefusalRule("Run {run} starts at {starts_at}.", exit_code=ExitCode.LEFT_RUNNING),
     "run.too_deep": RefusalRule("Child runs nest at most {limit} deep."),
     "run.too_many_children": RefusalRule("Run {run} may have at most {limit} child runs."),
     "run.conflict": RefusalRule("Run {run} changed in between (revision {revision}); nothing was written."),
@@ -230,7 +253,6 @@ REFUSALS: dict[str, RefusalRule] = {
         "Run {run} was started by run {parent}, which is abandoned.",
         "`python manage.py runs resume {parent}` opens both again.",
     ),
-    "run.later": RefusalRule("Run {run} starts at {starts_at}.", exit_code=ExitCode.LEFT_RUNNING),
     "run.parked": RefusalRule("Run {run} is {status} and waits: {reasons}."),
     "run.terminal": RefusalRule("Run {run} is already {status}."),
     "run.unknown_engine": RefusalRule(
@@ -270,6 +292,7 @@ REFUSALS: dict[str, RefusalRule] = {
         ExitCode.USAGE,
     ),
     "visit.not_found": RefusalRule("Run {run} has no {what}.", "", 404, ExitCode.USAGE),
+    "webhook.not_found": RefusalRule("There is no webhook {webhook}.", "", 404, ExitCode.USAGE),
     "workflow.not_found": RefusalRule("There is no workflow {name}.", "{suggestion}", 404, ExitCode.USAGE),
 }
 

@@ -13,6 +13,8 @@ from dataclasses import dataclass
 
 from workflows.engine import consequences
 from workflows.operations import bulk, external, firing
+from workflows.operations.notifications import tell_missed, tell_news
+from workflows.operations.notifications_sending import COURIER
 from workflows.operations.tallying import TALLY_S, write_tallies
 
 logger = logging.getLogger(__name__)
@@ -38,6 +40,9 @@ def all_duties() -> tuple[Duty, ...]:
         Duty(name="bulk actions", every_s=5.0, do=carry_on_bulk_actions),
         Duty(name="schedules", every_s=2.0, do=firing.tick),
         Duty(name="timetables", every_s=3600.0, do=firing.keep_up),
+        Duty(name="notifications", every_s=2.0, do=tell_news),
+        Duty(name="missed notifications", every_s=300.0, do=tell_missed),
+        Duty(name="deliveries", every_s=1.0, do=COURIER.look),
         Duty(name="tallies", every_s=TALLY_S, do=write_tallies),
     )
 

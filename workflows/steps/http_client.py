@@ -166,6 +166,10 @@ class _Exchange:
         """Called by the library at every stage. Gets hold of the connection before anything is sent on it."""
         if name == "connection.connect_tcp.complete":
             stream = info["return_value"]
+            permits = self._request.permits
+            if permits is not None and not permits(stream.get_extra_info("server_addr")[0]):
+                stream.close()
+                raise NoAnswer("refused", "The network address of the host is not public, and nothing allows it.")
             with self._lock:
                 if not self._interrupted:
                     # A copy: encryption takes the library's own socket object away.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from http import HTTPStatus
 
@@ -23,7 +23,8 @@ class Header:
 class Request:
     """``expected``: statuses that are outcomes, so that neither a redirect nor a failure is made of them.
 
-    ``body_limit``: bytes of the response's body that are kept; 0: it is not read at all.
+    ``body_limit``: bytes of the response's body that are kept; 0: it is not read at all. ``permits`` is asked about
+    the network address of the other side before anything is sent to it.
     """
 
     method: str
@@ -32,6 +33,7 @@ class Request:
     content: bytes | None
     expected: frozenset[int]
     body_limit: int
+    permits: Callable[[str], bool] | None = None
 
     @property
     def is_safe(self) -> bool:
