@@ -8,6 +8,7 @@ from django.urls import include, path
 from workflows.admin.login import login as admin_login
 from workflows.pages.metrics import metrics
 
+admin.autodiscover()
 urlpatterns = [
     path("admin/login/", admin_login),
     path("admin/", admin.site.urls),

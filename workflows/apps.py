@@ -11,8 +11,6 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.backends.signals import connection_created
 from django.db.models.signals import post_migrate, pre_migrate
 
-from workflows.stores.whole_numbers import keep_all_digits
-
 _LIMITS_OF_A_SESSION = ("statement_timeout", "idle_in_transaction_session_timeout")
 
 
@@ -29,7 +27,10 @@ class WorkflowsConfig(AppConfig):
 
 
 def _prepare_connection(*, connection: BaseDatabaseWrapper, **signal: Any) -> None:
-    keep_all_digits(connection)
+    if connection.vendor == "postgresql":
+        from workflows.stores.whole_numbers import keep_all_digits  # slow to import: the driver of PostgreSQL
+
+        keep_all_digits(connection)
 
 
 def _lift_limits(*, using: str, **signal: Any) -> None:

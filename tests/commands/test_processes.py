@@ -226,21 +226,6 @@ def test_a_terminal_without_unicode_gets_escapes(processes: Processes, tmp_path:
     assert json.loads(processes.manage("run_workflow", file, "--json", env=env).stdout)["output"] == "Zoë"
 
 
-SLOW_TO_IMPORT = ("workflows.pages", "workflows.admin", "playwright", "httpx", "axes.middleware")
-
-
-def test_a_command_imports_nothing_of_the_pages(processes: Processes, tmp_path: Path) -> None:
-    """What a command does not need would double the time of a run of one step."""
-    file = workflow_file(tmp_path, QUICK)
-    words = ["-X", "importtime", str(PROJECT / "manage.py"), "run_workflow", file, "--quiet"]
-    done = processes.start_python(*words)
-    stdout, stderr = done.communicate(timeout=TIMEOUT_S)
-    assert stdout == "hello\n"
-    imported = {line.rpartition("|")[2].strip() for line in stderr.splitlines()}
-    assert "workflows.operations.runs" in imported
-    assert sorted(imported & set(SLOW_TO_IMPORT)) == []
-
-
 # ---- a terminal ------------------------------------------------------------------------------------------------------
 
 

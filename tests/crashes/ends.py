@@ -10,7 +10,7 @@ from typing import Any
 from tests.crashes.effects import EffectLog, key_of
 from tests.crashes.family import Member
 from workflows.definitions.plan import StepPlan
-from workflows.engine.draft import visit_path
+from workflows.engine.paths import visit_path
 from workflows.ledger.inspection import inspect_run
 from workflows.models import Attempt, Payload, Run, Scope, ScopeVars, Visit
 from workflows.statuses import Access, AttemptStatus, ScopePhase, VisitStatus, WaitsFor

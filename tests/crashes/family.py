@@ -8,7 +8,7 @@ from functools import cache
 from tests.crashes.scenarios import Scenario
 from workflows.definitions.compiler import compiled
 from workflows.definitions.plan import Plan
-from workflows.engine.draft import visit_path
+from workflows.engine.paths import visit_path
 from workflows.models import Plan as PlanRow
 from workflows.models import Run, Visit
 from workflows.statuses import FINAL_STATUSES

@@ -11,7 +11,7 @@ from typing import Any
 
 from tests.crashes.family import FORK, Member
 from tests.crashes.scenarios import Scenario
-from workflows.engine.draft import visit_path
+from workflows.engine.paths import visit_path
 from workflows.errors import Refusal
 from workflows.models import ControlMessage, Interrupt, Run, Scope, Visit, Vote
 from workflows.operations.answering import Wish, answer, named

@@ -15,6 +15,7 @@ from typing import Any
 
 from workflows.definitions.plan import Plan, StepPlan
 from workflows.engine.contract import Effect, Kinds
+from workflows.engine.paths import visit_path
 from workflows.facts import (
     AttemptRow,
     ControlRow,
@@ -180,14 +181,14 @@ class Draft:
         return json.loads(self.state.closing) if self.state.closing else {}
 
     @property
-    def is_cut(self) -> bool:
-    @property
     def slots_used(self) -> dict[str, Mapping[str, Any]]:
         """The scopes on whose places attempts begin, with the limits of their steps."""
         visits = [self.visit(number) for number, _ in self.attempts_new]
         limits = {visit.scope: self.plan.steps[visit.step].limit for visit in visits}
         return {scope: limit for scope, limit in limits.items() if limit is not None}
 
+    @property
+    def is_cut(self) -> bool:
         """Whether this transaction is long enough: the rest of a chain of pure steps goes into the next one."""
         return len(self.visits_new) >= self.visit_limit or self.out_of_time()
 
@@ -375,10 +376,10 @@ class Draft:
             children=tuple(self.children),
             slots_wanted=tuple(self.slots_wanted.values()),
             slots_freed=tuple(self.slots_freed),
+            slots_used=tuple(self.slots_used),
             frees_run_slot=self.facts.takes_slot and self.state.status in _WITHOUT_SLOT,
             controls=tuple(self.controls),
             controls_at=self.now,
-            slots_used=tuple(self.slots_used),
         )
 
     def _is_new(self, row: InterruptRow) -> bool:
@@ -390,9 +391,3 @@ class Draft:
             for path, values in self.changed_variables.items()
             if (path in self.variables_new) == new
         }
-
-
-def visit_path(scope: str, step: str, round: int) -> str:
-    """The path of a visit: ``deploy[3]/roll_out``, with ``#2`` after a step entered again."""
-    own = step if round == 1 else f"{step}#{round}"
-    return f"{scope}/{own}" if scope else own

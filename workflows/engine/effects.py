@@ -10,7 +10,8 @@ from typing import cast
 
 from workflows.definitions.plan import Plan
 from workflows.engine.contract import EffectContext, EffectKind, Kinds
-from workflows.engine.draft import Admission, visit_path
+from workflows.engine.draft import Admission
+from workflows.engine.paths import visit_path
 from workflows.engine.pool import Delivery, EffectPool, Stop
 from workflows.engine.secrets import read_secret
 from workflows.engine.supervisor import Supervisor

@@ -15,8 +15,9 @@ from typing import Any
 from workflows.definitions.parameters import check_parameters, for_expressions
 from workflows.definitions.plan import Body, StepPlan
 from workflows.engine.contract import Call, FanOut
-from workflows.engine.draft import Draft, visit_path
+from workflows.engine.draft import Draft
 from workflows.engine.environment import body_of, evaluate, owner_of
+from workflows.engine.paths import visit_path
 from workflows.errors import Failure
 from workflows.expressions import BadExpression
 from workflows.facts import FanoutCounts, FanoutRow, ScopeRow, VisitRow

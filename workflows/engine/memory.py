@@ -15,7 +15,8 @@ from django.db.models import Count, OuterRef, Subquery, Sum
 from workflows.definitions.compiler import compiled
 from workflows.definitions.freezing import verify
 from workflows.definitions.plan import Plan
-from workflows.engine.draft import Draft, visit_path
+from workflows.engine.draft import Draft
+from workflows.engine.paths import visit_path
 from workflows.engine.payloads import Payloads
 from workflows.errors import Refusal
 from workflows.facts import (

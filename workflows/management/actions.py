@@ -10,7 +10,7 @@ from typing import Any
 from workflows.errors import ExitCode
 from workflows.management.base import Command
 from workflows.management.targets import visit_number
-from workflows.operations.runs import is_driven
+from workflows.queries.waiting import driven_by
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,7 +47,7 @@ def print_done(
     number = document["run"]
     if options["as_json"]:
         command.print_json(document)
-    elif goes_on and not is_driven(number):
+    elif goes_on and driven_by(number).worker is None:
         command.stdout.write(f"run {number}: {words}; {goes_on_with(number)} goes on with it.")
     else:
         command.stdout.write(f"run {number}: {words}.")

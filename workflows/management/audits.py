@@ -8,7 +8,7 @@ from typing import Any
 from workflows.errors import ExitCode
 from workflows.management.actions import RunAction
 from workflows.management.base import Command
-from workflows.management.looking import add_length
+from workflows.management.listing import add_length
 from workflows.management.tables import table
 from workflows.management.targets import run_id
 from workflows.management.wording import one_line

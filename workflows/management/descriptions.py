@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
-from workflows.management.forks import lineage_lines
+from workflows.management.lineage import lineage_lines
 from workflows.management.questions import history_lines
 from workflows.management.results import result_lines
 from workflows.management.tables import table

@@ -34,6 +34,12 @@ def sees_run(user: AbstractUser | AnonymousUser, run: int) -> bool:
     return user.has_perm(f"{_APP}.view_run") and Run.objects.visible_to(user).filter(pk=run).exists()
 
 
+def hidden_names(user: AbstractUser | AnonymousUser) -> frozenset[str]:
+    """Names of the workflows that a user may not know of."""
+    seen = Workflow.objects.visible_to(user).values("pk")
+    return frozenset(Workflow.objects.exclude(pk__in=seen).values_list("name", flat=True))
+
+
 def sees_workflow(user: AbstractUser | AnonymousUser, workflow: str) -> bool:
     """Whether the user may look at a workflow, by its name; one without a row has no access to restrict it."""
     if not user.has_perm(f"{_APP}.view_workflow"):

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from workflows.definitions.plan import Plan
-from workflows.engine.draft import visit_path
+from workflows.engine.paths import visit_path
 from workflows.engine.retries import next_attempt
 from workflows.errors import Refusal
 from workflows.jsonvalue import decode

@@ -12,6 +12,7 @@ from workflows.definitions.validation import Known
 from workflows.errors import Refusal
 from workflows.functions import autodiscover, registry
 from workflows.models import Workflow
+from workflows.operations.access import hidden_names
 from workflows.operations.library import library_file, library_files, name_in
 
 if TYPE_CHECKING:
@@ -58,12 +59,6 @@ class KnownWorkflows(Mapping[str, Any]):
 
     def __len__(self) -> int:
         return len(self.names)
-
-
-def hidden_names(viewer: AbstractUser | AnonymousUser) -> frozenset[str]:
-    """Names of the workflows that a user may not know of."""
-    seen = Workflow.objects.visible_to(viewer).values("pk")
-    return frozenset(Workflow.objects.exclude(pk__in=seen).values_list("name", flat=True))
 
 
 def _published(name: str) -> Mapping[str, Any] | None:

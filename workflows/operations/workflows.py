@@ -13,16 +13,17 @@ from workflows.definitions.compiler import compile_plan, compiled
 from workflows.definitions.freezing import Frozen, freeze
 from workflows.definitions.plan import Plan
 from workflows.definitions.suggestions import closest
-from workflows.definitions.validation import Validation, validate
 from workflows.errors import Problem, Refusal
 from workflows.ledger.publishing import PlanVersion, StoredPlan, publish_plan
 from workflows.models import Plan as PlanRow
 from workflows.models import Workflow
-from workflows.operations.known import hidden_names, known_here
+from workflows.operations.access import hidden_names
 from workflows.operations.library import library_file, library_files
 
 if TYPE_CHECKING:
     from django.contrib.auth.models import AbstractUser, AnonymousUser
+
+    from workflows.definitions.validation import Validation
 
 #: Recorded as the author of the versions that come from library files.
 LIBRARY = "library"
@@ -44,7 +45,16 @@ class Definition:
 
 def check_files(texts: Sequence[bytes], *, viewer: AbstractUser | AnonymousUser | None = None) -> list[Validation]:
     """Every problem of several files, which may name each other's workflows, and those that ``viewer`` may see."""
-    known = known_here(texts, viewer=viewer)
+    return _validated(texts, beside=texts, viewer=viewer)
+
+
+def _validated(
+    texts: Sequence[bytes], *, beside: Sequence[bytes], viewer: AbstractUser | AnonymousUser | None
+) -> list[Validation]:
+    from workflows.definitions.validation import validate  # slow to import, and only files are checked
+    from workflows.operations.known import known_here  # slow to import
+
+    known = known_here(beside, viewer=viewer)
     return [validate(text, known) for text in texts]
 
 
@@ -60,7 +70,7 @@ def definition_of_file(
 
     Raises ``definition.invalid`` with the problems.
     """
-    validation = validate(text, known_here(beside, viewer=viewer))
+    (validation,) = _validated([text], beside=beside, viewer=viewer)
     if not validation.is_valid or validation.document is None or validation.source is None:
         raise Refusal("definition.invalid", count=len(validation.errors), problems=validation.problems)
     frozen = freeze(validation.document)
@@ -88,9 +98,11 @@ def named_definition(name: str, *, viewer: AbstractUser | AnonymousUser | None =
     workflow = Workflow.objects.select_related("current").filter(name=name).first()
     current = workflow.current if workflow is not None else None
     if connection.vendor == "sqlite" and (file := library_file(name)) is not None:
-        definition = definition_of_file(file.text, private=False)
-        if _is_news(workflow, definition.hash):
-            return definition
+        last = _last_of_library(workflow)
+        if current is None or (last is not None and last.source.encode() != file.text):
+            definition = definition_of_file(file.text, private=False)
+            if current is None or last is None or last.hash != definition.hash:
+                return definition
     if current is None:
         raise Refusal("workflow.not_found", name=name, suggestion=_suggestion(name, viewer))
     return Definition(
@@ -103,13 +115,10 @@ def named_definition(name: str, *, viewer: AbstractUser | AnonymousUser | None =
     )
 
 
-def _is_news(workflow: Workflow | None, hash_: str) -> bool:
-    """Whether the library holds something that was never published, or has changed since it was."""
-    if workflow is None or workflow.current is None:
-        return True
+def _last_of_library(workflow: Workflow | None) -> PlanRow | None:
+    """The newest version that came from a library file: what a changed file differs from."""
     published = PlanRow.objects.filter(workflow=workflow, version__isnull=False, created_by=LIBRARY)
-    last = published.order_by("-version").values_list("hash", flat=True).first()
-    return last is not None and last != hash_
+    return published.order_by("-version").only("hash", "source").first()
 
 
 def _suggestion(name: str, viewer: AbstractUser | AnonymousUser | None) -> str:

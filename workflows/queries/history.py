@@ -15,7 +15,7 @@ from typing import Any
 from django.db.models import Q
 
 from workflows.clock import moment
-from workflows.engine.draft import visit_path
+from workflows.engine.paths import visit_path
 from workflows.errors import Refusal
 from workflows.ledger.past import Past, moment_of
 from workflows.models import Event, Interrupt

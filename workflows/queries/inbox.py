@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from django.db.models import Exists, F, OuterRef, Q
 
 from workflows.clock import moment
-from workflows.engine.draft import visit_path
+from workflows.engine.paths import visit_path
 from workflows.jsonvalue import canonical
 from workflows.models import Interrupt, Run, Visit, Vote
 from workflows.queries.visible import hidden_workflows

@@ -11,8 +11,8 @@ from typing import Any
 from django.db.models import Count
 
 from workflows.definitions.plan import Plan, StepPlan
-from workflows.engine.draft import visit_path
 from workflows.engine.memory import read_plan
+from workflows.engine.paths import visit_path
 from workflows.models import Fanout, Run, Scope, Visit
 from workflows.queries.runs import find_run
 from workflows.statuses import ScopeKind, ScopePhase, VisitStatus

@@ -8,8 +8,8 @@ from collections.abc import Collection
 from typing import Any
 
 from workflows.clock import moment
-from workflows.engine.draft import visit_path
 from workflows.engine.memory import read_plan
+from workflows.engine.paths import visit_path
 from workflows.errors import Refusal
 from workflows.models import Interrupt, Run, Scope, Visit, Vote
 from workflows.queries.runs import moment_text, payload_values

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 
-from workflows.engine.draft import visit_path
+from workflows.engine.paths import visit_path
 from workflows.models import Plan, RowVersion, Run, Scope, Visit
 from workflows.statuses import RunStatus, ScopePhase, WaitsFor
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
-from workflows.engine.draft import visit_path
+from workflows.engine.paths import visit_path
 from workflows.errors import Refusal
 from workflows.ledger.past import Past, Version, versions_of
 from workflows.models import Run

@@ -10,7 +10,7 @@ from typing import Any
 
 from django.db.models import Q
 
-from workflows.engine.draft import visit_path
+from workflows.engine.paths import visit_path
 from workflows.models import Run, Scope, Visit
 from workflows.queries.timeline import VisitFacts, visit_state
 from workflows.statuses import ScopeKind, VisitStatus

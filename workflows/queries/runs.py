@@ -11,7 +11,7 @@ from typing import Any
 from django.db.models import Count
 
 from workflows.clock import moment
-from workflows.engine.draft import visit_path
+from workflows.engine.paths import visit_path
 from workflows.errors import Refusal
 from workflows.jsonvalue import decode
 from workflows.models import Attempt, ControlMessage, Interrupt, Payload, Run, Scope, Visit

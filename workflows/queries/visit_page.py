@@ -10,7 +10,7 @@ from typing import Any
 from django.db.models import Count
 
 from workflows.clock import moment
-from workflows.engine.draft import visit_path
+from workflows.engine.paths import visit_path
 from workflows.errors import Refusal
 from workflows.jsonvalue import decode
 from workflows.models import Attempt, Event, Fanout, Interrupt, Payload, Run, Scope, Visit, Vote

@@ -11,7 +11,7 @@ from django.db.models import Max
 
 from workflows.clock import database_now_ms, moment
 from workflows.conf import KNOWN_ENGINE_VERSIONS, conf
-from workflows.engine.draft import visit_path
+from workflows.engine.paths import visit_path
 from workflows.models import Attempt, Event, Interrupt, Lease, Run, Scope, Slot, Visit
 from workflows.queries.turns import turn_of
 from workflows.queries.waiting import place_in_line

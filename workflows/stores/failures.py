@@ -6,21 +6,16 @@ The one place that reads SQLite's error numbers and PostgreSQL's SQLSTATEs. Noth
 from __future__ import annotations
 
 import sqlite3
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from enum import Enum
+from types import ModuleType
 
 import django.db
 
 from workflows.errors import Refusal
-
-try:
-    import psycopg
-except ImportError:  # the extra "postgres" is not installed
-    _PSYCOPG_ERRORS: tuple[type[BaseException], ...] = ()
-else:
-    _PSYCOPG_ERRORS = (psycopg.Error,)
 
 
 class StoreFailureKind(Enum):
@@ -127,12 +122,13 @@ def classify(error: BaseException) -> StoreFailure:
     if isinstance(cause, sqlite3.Error):
         # extended codes keep the primary code in their lowest byte
         return _SQLITE.get((getattr(cause, "sqlite_errorcode", None) or 0) & 0xFF, _OTHER)
-    if isinstance(cause, _PSYCOPG_ERRORS):
-        return _classify_psycopg(cause)
+    psycopg = sys.modules.get("psycopg")  # a driver that nobody imported (it takes its time) has raised nothing
+    if psycopg is not None and isinstance(cause, psycopg.Error):
+        return _classify_psycopg(cause, psycopg)
     return _OTHER
 
 
-def _classify_psycopg(cause: BaseException) -> StoreFailure:
+def _classify_psycopg(cause: BaseException, psycopg: ModuleType) -> StoreFailure:
     state: str | None = getattr(cause, "sqlstate", None)
     if state is None:
         lost = isinstance(cause, psycopg.OperationalError | psycopg.InterfaceError)

@@ -10,29 +10,23 @@ from __future__ import annotations
 from typing import Any
 
 from django.db.backends.base.base import BaseDatabaseWrapper
+from psycopg.adapt import PyFormat
+from psycopg.types.numeric import Int4, Int4BinaryDumper, Int8, Int8BinaryDumper
 
 _LARGEST_INT4 = 2**31 - 1
 _SMALLEST_INT4 = -(2**31)
 
 
 def keep_all_digits(connection: BaseDatabaseWrapper) -> None:
-    """Register the dumper on an open connection; nothing to do for other databases than PostgreSQL."""
-    if connection.vendor == "postgresql":
-        connection.connection.adapters.register_dumper(Int4, _WideningDumper)
+    """Register the dumper on an open connection to PostgreSQL."""
+    connection.connection.adapters.register_dumper(Int4, _WideningDumper)
 
 
-try:
-    from psycopg.adapt import PyFormat
-    from psycopg.types.numeric import Int4, Int4BinaryDumper, Int8, Int8BinaryDumper
-except ImportError:  # the extra "postgres" is not installed
-    pass
-else:
+class _WideningDumper(Int4BinaryDumper):
+    """An int4 parameter, or an int8 one where int4 is too narrow."""
 
-    class _WideningDumper(Int4BinaryDumper):
-        """An int4 parameter, or an int8 one where int4 is too narrow."""
+    def get_key(self, obj: Any, format: PyFormat) -> Any:
+        return self.cls if _SMALLEST_INT4 <= obj <= _LARGEST_INT4 else (self.cls, Int8)
 
-        def get_key(self, obj: Any, format: PyFormat) -> Any:
-            return self.cls if _SMALLEST_INT4 <= obj <= _LARGEST_INT4 else (self.cls, Int8)
-
-        def upgrade(self, obj: Any, format: PyFormat) -> Any:
-            return self if _SMALLEST_INT4 <= obj <= _LARGEST_INT4 else Int8BinaryDumper(Int8)
+    def upgrade(self, obj: Any, format: PyFormat) -> Any:
+        return self if _SMALLEST_INT4 <= obj <= _LARGEST_INT4 else Int8BinaryDumper(Int8)
