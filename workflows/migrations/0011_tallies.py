@@ -1,4 +1,4 @@
-"""Tallies: what the counters of the metrics read."""
+"""Tallies: what the counters of the metrics read, and an index from which runs are counted."""
 
 from __future__ import annotations
 
@@ -24,4 +24,5 @@ class Migration(migrations.Migration):
                 "constraints": [models.UniqueConstraint(fields=["what", "kind", "result"], name="tally_once")],
             },
         ),
+        migrations.AddIndex("run", models.Index(fields=["workflow", "status"], name="run_counted")),
     ]

@@ -200,6 +200,7 @@ class Run(models.Model):
             ),
             models.Index(fields=["status", "-id"], name="run_by_status"),
             models.Index(fields=["workflow", "-id"], name="run_by_workflow"),
+            models.Index(fields=["workflow", "status"], name="run_counted"),
             models.Index(fields=["started_by", "-id"], name="run_by_starter"),
             models.Index(fields=["concurrency_key", "-id"], name="run_by_key"),
             models.Index(fields=["created_at"], name="run_by_creation"),

@@ -115,7 +115,7 @@ Part = Iterable[tuple[Metric, Iterable[Sample]]]
 
 def _runs(now_ms: int) -> Part:
     """Runs are counted by the id of their workflow: the database reads no names, and no rows where an index will do."""
-    rows = list(Run.objects.order_by().values_list("workflow_id", "status").annotate(runs=Count("pk")))
+    rows = list(Run.objects.order_by().values_list("workflow_id", "status").annotate(runs=Count("*")))
     names = _labels({workflow: count for workflow, _, count in rows})
     counts: Counter[tuple[str, ...]] = Counter()
     for workflow, status, count in rows:
