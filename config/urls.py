@@ -13,5 +13,6 @@ urlpatterns = [
     path("admin/login/", admin_login),
     path("admin/", admin.site.urls),
     path("metrics", metrics, name="metrics"),
+    path("api/v1/", include("workflows.api.urls")),
     path("", include("workflows.pages.urls")),
 ]

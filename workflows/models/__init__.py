@@ -5,6 +5,7 @@ Columns that are hashed or compared hold canonical JSON text. Rows of one run re
 """
 
 from workflows.models.access import WorkflowAccess
+from workflows.models.api_key import ApiKey
 from workflows.models.attempt import Attempt
 from workflows.models.audit import AuditEntry
 from workflows.models.bulk import BulkAction, BulkItem
@@ -27,6 +28,7 @@ from workflows.models.worker import Worker
 from workflows.models.workflow import Plan, Workflow
 
 __all__ = [
+    "ApiKey",
     "Attempt",
     "AuditEntry",
     "BulkAction",

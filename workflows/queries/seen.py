@@ -1,0 +1,65 @@
+"""What a person may see of a run and its workflow, as documents: hidden ones look as if they did not exist, and values
+of sensitive steps are left out (promise WEB.2)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from workflows.definitions.compiler import compiled
+from workflows.errors import Refusal
+from workflows.models import Run, Workflow
+from workflows.queries.history import state_at
+from workflows.queries.runs import run_document
+
+if TYPE_CHECKING:
+    from django.contrib.auth.models import AbstractUser, AnonymousUser
+
+SEE_SENSITIVE = "workflows.view_sensitive"
+
+
+def seen_run(run_id: int, user: AbstractUser | AnonymousUser) -> Run:
+    """The row of a run. Raises ``run.not_found``, also for what this person may not see."""
+    rows = Run.objects.visible_to(user).select_related("workflow", "plan")
+    run: Run | None = rows.defer("plan__document", "plan__source").filter(pk=run_id).first()
+    if run is None:
+        raise Refusal("run.not_found", run=run_id)
+    return run
+
+
+def seen_workflow(name: str, user: AbstractUser | AnonymousUser) -> Workflow:
+    """The row of a workflow. Raises ``workflow.not_found``, also for what this person may not see."""
+    rows = Workflow.objects.visible_to(user).select_related("current")
+    workflow: Workflow | None = rows.defer("current__document", "current__source").filter(name=name).first()
+    if workflow is None:
+        raise Refusal("workflow.not_found", name=name)
+    return workflow
+
+
+def seen_document(run_id: int, user: AbstractUser | AnonymousUser) -> dict[str, Any]:
+    """The document of a run (``runs.run_document``), for who may see it."""
+    run = seen_run(run_id, user)
+    return _without_hidden(run, run_document(run_id), user)
+
+
+def seen_state(run_id: int, revision: int, user: AbstractUser | AnonymousUser) -> dict[str, Any]:
+    """The state of a run at a revision (``history.state_at``), for who may see it."""
+    run = seen_run(run_id, user)
+    return _without_hidden(run, state_at(run_id, revision), user)
+
+
+def _without_hidden(run: Run, document: dict[str, Any], user: AbstractUser | AnonymousUser) -> dict[str, Any]:
+    """``hidden`` names the steps whose outputs were left out."""
+    hidden = set() if user.has_perm(SEE_SENSITIVE) else sensitive_steps(run)
+    for visit in document["visits"]:
+        if visit["step"] in hidden:
+            visit["output"] = None
+    return document | {"hidden": sorted({visit["step"] for visit in document["visits"]} & hidden)}
+
+
+def sensitive_steps(run: Run) -> set[str]:
+    """The steps of a run that are marked as sensitive; none when its plan cannot be read (PLAN.2)."""
+    try:
+        plan = compiled(run.plan.hash, run.plan.document)
+    except Refusal:
+        return set()
+    return {step.id for step in plan.steps.values() if step.sensitive}
