@@ -107,7 +107,7 @@ ROOT_URLCONF = "config.urls"
 WSGI_APPLICATION = "config.wsgi.application"
 ASGI_APPLICATION = "config.asgi.application"
 STATIC_URL = "static/"
-STATIC_ROOT = WAYPOST_VAR / "static"
+STATIC_ROOT = Path(env.str("STATIC_ROOT", default=str(WAYPOST_VAR / "static"))).absolute()
 #: The documents of the API are shown with files of ninja; as an installed app every command would import it.
 _ninja = find_spec("ninja")
 STATICFILES_DIRS = [BASE_DIR / "static", ("ninja", Path(str(_ninja and _ninja.origin)).parent / "static" / "ninja")]
