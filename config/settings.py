@@ -179,13 +179,6 @@ METRICS_TOKEN = env.str("METRICS_TOKEN", default="")
 if METRICS_TOKEN and len(METRICS_TOKEN) < 16:
     raise ImproperlyConfigured("METRICS_TOKEN must have 16 characters at least, or it could be guessed.")
 
-# ---- API -------------------------------------------------------------------------------------------------------------
-
-WAYPOST_API_REQUESTS_PER_MINUTE = env.int("WAYPOST_API_REQUESTS_PER_MINUTE", default=600)
-WAYPOST_API_BODY_LIMIT = env.int("WAYPOST_API_BODY_LIMIT", default=2_621_440)
-#: Requests of one web process that wait for events at once; each holds a thread of it.
-WAYPOST_API_WAITING_LIMIT = env.int("WAYPOST_API_WAITING_LIMIT", default=8)
-
 # ---- logging ---------------------------------------------------------------------------------------------------------
 
 #: ``line`` for people, ``json`` for whoever collects logs: one object on each line.
