@@ -25,7 +25,7 @@ class Migration(migrations.Migration):
     dependencies = [("workflows", "0009_external")]
 
     operations = [
-        migrations.AddField("limitgroup", "window_ms", models.BigIntegerField(default=0)),
+        migrations.AddField("limitgroup", "window_ms", models.BigIntegerField(db_default=0, default=0)),
         migrations.AddField("run", "start_at_ms", models.BigIntegerField(null=True)),
         migrations.AddField("slot", "due_ms", models.BigIntegerField(null=True)),
         migrations.AddField("slot", "per_ms", models.BigIntegerField(null=True)),

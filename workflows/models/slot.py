@@ -21,7 +21,7 @@ class LimitGroup(models.Model):
 
     kind = models.CharField(max_length=12, choices=SlotKind.choices)
     name = models.TextField()
-    window_ms = millis_column(default=0)
+    window_ms = millis_column(default=0, db_default=0)
 
     objects = GuardedManager()
 
