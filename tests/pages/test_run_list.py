@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 import pytest
+from django.db import connection
 from django.http import QueryDict
 from django.test import Client
 from django.urls import reverse
@@ -13,6 +14,7 @@ from tests.pages.visitors import visitor
 from tests.pages.world import HARM
 from tests.support.plans import publish_run, workflow
 from tests.support.players import play
+from workflows.models import RunFilter
 from workflows.pages.run_choices import chosen
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -153,3 +155,81 @@ def test_harmful_titles_are_text() -> None:
     page = page_of(viewer())
     assert "&lt;script&gt;alert(1)" in page
     assert "<script>alert" not in page
+
+
+# ---- other orders ----------------------------------------------------------------------------------------------------
+
+
+def pages_of(client: Client, query: str) -> list[list[int]]:
+    """The numbers on each page, following the last link of the pager."""
+    pages = []
+    for _ in range(10):
+        page = page_of(client, query)
+        pages.append([int(number) for number in re.findall(r'class="table-title" href="/runs/(\d+)/"', page)])
+        onward = re.search(r'href="\?([^"]*)">(Next|Older)<', page)
+        if onward is None:
+            return pages
+        query = onward[1].replace("&amp;", "&")
+    raise AssertionError("the pages have no end")
+
+
+def test_other_orders_page_without_gap_and_repetition(monkeypatch: pytest.MonkeyPatch) -> None:
+    """WEB.3: equal values follow each other by number"""
+    monkeypatch.setattr("workflows.pages.runs.PAGE", 2)
+    ended = [play(publish_run(text)).pk for text in (FAILS, ENDS, ENDS, FAILS, ENDS)]
+    queued = publish_run(ASKS)
+    client = viewer()
+    by_workflow = [ended[1], ended[2], ended[4], ended[0], ended[3]]
+
+    assert pages_of(client, "sort=workflow") == [[queued, by_workflow[0]], by_workflow[1:3], by_workflow[3:]]
+    assert pages_of(client, "sort=-workflow") == [[ended[3], ended[0]], [ended[4], ended[2]], [ended[1], queued]]
+    assert pages_of(client, "sort=status") == [[ended[0], ended[3]], [queued, ended[1]], [ended[2], ended[4]]]
+    assert pages_of(client, "sort=-ended") == [[ended[4], ended[3]], [ended[2], ended[1]], [ended[0]]]
+    assert pages_of(client, "sort=started&workflow=fails") == [[ended[0], ended[3]]]
+
+
+def test_a_page_of_another_order_leads_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("workflows.pages.runs.PAGE", 2)
+    runs = [play(publish_run(ENDS)).pk for _ in range(5)]
+    client = viewer()
+    second = re.findall(r'href="\?([^"]*before=\d+)">Next', page_of(client, "sort=-ended"))[0].replace("&amp;", "&")
+    back = re.findall(r'href="\?([^"]*after=\d+)">', page_of(client, second))[0].replace("&amp;", "&")
+    assert listed(client, second) == runs[2:0:-1]
+    assert listed(client, back) == runs[:2:-1]
+
+
+def test_a_place_that_is_gone_begins_the_order_anew() -> None:
+    run = play(publish_run(ENDS)).pk
+    assert listed(viewer(), "sort=ended&after=999") == [run]
+
+
+def test_an_order_that_is_none_is_told() -> None:
+    page = page_of(viewer(), "sort=colour")
+    assert "“colour” is nothing that runs are sorted by. It is left out." in page
+
+
+# ---- what is looked at ------------------------------------------------------------------------------------------------
+
+
+def test_a_text_is_looked_for_in_so_many_runs_and_the_next_page_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    """WEB.3"""
+    monkeypatch.setattr("workflows.queries.run_list.MOST_SEARCHED", 3)
+    first, *_, fifth = [publish_run(ENDS, title="May" if number in (0, 4) else "June") for number in range(5)]
+    client = viewer()
+    page = page_of(client, "text=may")
+    assert f"Titles were searched down to run {fifth - 2}" in page
+    assert pages_of(client, "text=may") == [[fifth], [first]]
+
+
+def test_the_filter_by_an_error_reads_an_index() -> None:
+    """WEB.3"""
+    play(publish_run(FAILS))
+    rows = RunFilter(error_code="ended_failed").rows().order_by("-pk").values("pk")
+    assert RunFilter(error_code="ended").rows().count() == 0
+    with connection.cursor() as cursor:
+        if connection.vendor == "postgresql":
+            cursor.execute("SET enable_seqscan = off")
+        plan = rows[:50].explain()
+        if connection.vendor == "postgresql":
+            cursor.execute("SET enable_seqscan = on")
+    assert "run_by_error" in plan

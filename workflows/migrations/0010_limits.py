@@ -5,6 +5,8 @@ from __future__ import annotations
 from django.contrib.auth.management import create_permissions
 from django.db import migrations, models
 
+from workflows.models.error_code import ErrorCode
+
 
 def let_see_starts(apps, schema_editor):
     """Who may look at slots may look at the starts that a rate counts."""
@@ -41,5 +43,14 @@ class Migration(migrations.Migration):
             options={"indexes": [models.Index(fields=["name", "-started_ms"], name="limitstart_latest")]},
         ),
         migrations.AddIndex("run", models.Index(fields=["started_at"], name="run_by_start")),
+        migrations.AddIndex(
+            "run",
+            models.Index(
+                ErrorCode(models.F("error")),
+                models.F("id").desc(),
+                name="run_by_error",
+                condition=~models.Q(error=""),
+            ),
+        ),
         migrations.RunPython(let_see_starts, migrations.RunPython.noop, elidable=False),
     ]

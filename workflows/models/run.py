@@ -5,11 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 from django.db import connections, models
-from django.db.models import Exists, OuterRef, Q
+from django.db.models import Exists, F, OuterRef, Q
 
 from workflows.clock import DatabaseNow
 from workflows.errors import Refusal
 from workflows.models.columns import digest_column, millis_column
+from workflows.models.error_code import ErrorCode
 from workflows.models.guard import GuardedQuerySet, require_ledger_transaction
 from workflows.models.lease import Lease
 from workflows.models.slot import Slot
@@ -199,6 +200,7 @@ class Run(models.Model):
                 condition=Q(status__in=[RunStatus.WAITING, RunStatus.PAUSED, RunStatus.BLOCKED], wake_at_ms__gt=0),
             ),
             models.Index(fields=["status", "-id"], name="run_by_status"),
+            models.Index(ErrorCode(F("error")), F("id").desc(), name="run_by_error", condition=~Q(error="")),
             models.Index(fields=["workflow", "-id"], name="run_by_workflow"),
             models.Index(fields=["workflow", "status"], name="run_counted"),
             models.Index(fields=["started_by", "-id"], name="run_by_starter"),

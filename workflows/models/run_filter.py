@@ -8,10 +8,12 @@ from dataclasses import asdict, dataclass, fields
 from datetime import datetime, timedelta
 from typing import Any
 
-from django.db.models import Q
+from django.db.models import F, Q
+from django.db.models.lookups import Exact
 from django.utils import timezone
 
 from workflows.clock import DatabaseNow
+from workflows.models.error_code import ErrorCode
 from workflows.models.run import Run
 from workflows.statuses import LIVE_STATUSES
 
@@ -62,7 +64,7 @@ class RunFilter:
             (self.text, _text(self.text or "")),
             (self.concurrency_key, Q(concurrency_key=self.concurrency_key)),
             (self.waits_for, Q(reasons__contains=f'"cause":{json.dumps(self.waits_for)}', status__in=LIVE_STATUSES)),
-            (self.error_code, Q(error__contains=f'"code":{json.dumps(self.error_code)}')),
+            (self.error_code, ~Q(error="") & Q(Exact(ErrorCode(F("error")), self.error_code))),
             (self.created_from, Q(created_at__gte=self.created_from)),
             (self.created_to, Q(created_at__lt=self.created_to)),
             (self.ended_from, Q(ended_at__gte=self.ended_from)),

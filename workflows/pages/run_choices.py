@@ -12,6 +12,7 @@ from django.utils import timezone
 from django.utils.dateparse import parse_date, parse_datetime
 
 from workflows.models import RunFilter
+from workflows.models.run_order import SORTS, RunOrder
 from workflows.pages.causes import CAUSES
 from workflows.statuses import LIVE_STATUSES, RunStatus
 
@@ -40,7 +41,7 @@ class Chosen:
 
     filter: RunFilter
     shown: Mapping[str, str] = field(default_factory=dict)
-    oldest_first: bool = False
+    order: RunOrder = field(default_factory=RunOrder)
     faults: tuple[str, ...] = ()
 
     @property
@@ -68,9 +69,20 @@ def chosen(given: QueryDict) -> Chosen:
     return Chosen(
         filter=RunFilter(**values),
         shown=shown,
-        oldest_first=given.get("sort") == "oldest",
+        order=_order(given.get("sort", ""), faults),
         faults=tuple(faults),
     )
+
+
+def _order(text: str, faults: list[str]) -> RunOrder:
+    """``started`` sorts by the start, ``-started`` the other way round; ``oldest`` is short for ``number``."""
+    name = text.removeprefix("-") or "number"
+    if text == "oldest":
+        return RunOrder(goes_up=True)
+    if name not in SORTS:
+        faults.append(f"“{text[:60]}” is nothing that runs are sorted by.")
+        return RunOrder()
+    return RunOrder(by=name, goes_up=bool(text) and not text.startswith("-"))
 
 
 def _text(name: str, text: str, faults: list[str]) -> str:

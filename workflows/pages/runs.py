@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from django.http import HttpRequest, HttpResponse, QueryDict
@@ -10,12 +10,13 @@ from django.shortcuts import render
 from django.utils import timezone
 
 from workflows.models import Workflow
+from workflows.models.run_order import RunOrder
 from workflows.operations.access import may
 from workflows.operations.bulk import ACTIONS
 from workflows.pages.causes import CAUSES
 from workflows.pages.guard import actor, page
 from workflows.pages.run_choices import Chosen, chosen
-from workflows.queries.run_list import MOST_COUNTED, PAGE, counts_by_status, run_page
+from workflows.queries.run_list import MOST_COUNTED, MOST_SEARCHED, PAGE, counts_by_status, run_page
 from workflows.statuses import RunStatus
 
 _PLACE = ("before", "after")
@@ -31,10 +32,32 @@ class StatusTab:
     is_chosen: bool
 
 
+#: Orders of the list, by what stands in the address.
+ORDERS: Mapping[str | None, str] = {
+    None: "Newest first",
+    "oldest": "Oldest first",
+    "-started": "Started last first",
+    "started": "Started first first",
+    "-ended": "Ended last first",
+    "ended": "Ended first first",
+    "status": "By status",
+    "-status": "By status, Z to A",
+    "workflow": "By workflow",
+    "-workflow": "By workflow, Z to A",
+}
+
+
+def _written(order: RunOrder) -> str | None:
+    """An order as it stands in the address; None for the usual one."""
+    if order.by == "number":
+        return "oldest" if order.goes_up else None
+    return order.by if order.goes_up else f"-{order.by}"
+
+
 @page()
 def run_list(request: HttpRequest) -> HttpResponse:
     wanted = chosen(request.GET)
-    found = run_page(wanted.filter, request.user, oldest_first=wanted.oldest_first, limit=PAGE)
+    found = run_page(wanted.filter, request.user, order=wanted.order, limit=PAGE)
     context = {
         "wanted": wanted,
         "page": found,
@@ -46,7 +69,11 @@ def run_list(request: HttpRequest) -> HttpResponse:
         "is_filtered": not wanted.filter.is_empty,
         "newer": _query(request, after=found.newer) if found.newer else "",
         "older": _query(request, before=found.older) if found.older else "",
-        "turned": _query(request, sort=None if wanted.oldest_first else "oldest"),
+        "turned": _query(request, sort=_written(wanted.order.turned)),
+        "order_words": ORDERS[_written(wanted.order)],
+        "orders": ORDERS.items(),
+        "sort": _written(wanted.order) or "",
+        "searched": MOST_SEARCHED,
         "every_status": _query(request, status=None),
         "bulk_actions": [name for name, what in ACTIONS.items() if may(actor(request), what.permission)],
         "bulk_kept": list(_kept(request.GET)),

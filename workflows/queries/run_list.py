@@ -1,4 +1,4 @@
-"""A page of the run list, fast however many runs there are (promise WEB.3): pages by number, bounded counts."""
+"""A page of the run list, fast however many runs there are (promise WEB.3): pages by keys, bounded counts."""
 
 from __future__ import annotations
 
@@ -8,9 +8,10 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
-from django.db.models import Count
+from django.db.models import IntegerField, Subquery
 
 from workflows.models import Run, RunFilter, Slot
+from workflows.models.run_order import RunOrder
 from workflows.queries.runs import run_error
 from workflows.queries.visible import seen_runs
 from workflows.queries.waiting import LATER, starts_later
@@ -23,6 +24,8 @@ PAGE = 50
 #: A count is exact below this number and "1 000+" from there.
 MOST_COUNTED = 1_000
 MOST_MESSAGE = 200
+#: Runs in which one page looks for a part of a title.
+MOST_SEARCHED = 20_000
 #: The cause of a run that has no slot of its concurrency key yet; it has no reason of its own.
 IN_LINE = "concurrency"
 
@@ -51,38 +54,65 @@ class RunRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunPage:
-    """``newer`` and ``older`` are the numbers to ask ``after`` and ``before`` for the pages beside this one."""
+    """``newer`` and ``older`` are the numbers to ask ``after`` and ``before`` for the pages beside this one, further up
+    and further down by number; in another order than by number they are before and behind it. ``searched_to``: a text
+    was looked for in runs down to this number, and ``older`` goes on there."""
 
     rows: list[RunRow] = field(default_factory=list)
     newer: int | None = None
     older: int | None = None
+    searched_to: int | None = None
 
 
 def run_page(
-    wanted: RunFilter, user: AbstractUser | AnonymousUser, *, oldest_first: bool = False, limit: int = PAGE
+    wanted: RunFilter,
+    user: AbstractUser | AnonymousUser,
+    *,
+    oldest_first: bool = False,
+    order: RunOrder | None = None,
+    limit: int = PAGE,
 ) -> RunPage:
     """One page of the runs that a person sees, the newest first. Two queries, whatever the number of runs, a
-    third when some stand in line.
+    third when some stand in line; in another order than by number one more for the place of a further page.
 
     With ``after`` alone it is the page that ends just before that number, as for a step back.
     """
-    rows = wanted.rows(seen_runs(user)).select_related("workflow", "plan").only(*_COLUMNS)
-    goes_up = oldest_first if wanted.after is None and wanted.before is None else wanted.after is not None
-    found = list(rows.order_by("pk" if goes_up else "-pk")[: limit + 1])
+    order = order or RunOrder(goes_up=oldest_first)
+    goes_on, steps_back = (wanted.after, wanted.before) if order.goes_up else (wanted.before, wanted.after)
+    number = goes_on if goes_on is not None else steps_back
+    goes_back = goes_on is None and steps_back is not None
+    read = order.turned if goes_back else order
+    rows = replace(wanted, before=None, after=None).rows(seen_runs(user))
+    rows = read.beyond(rows, number) if number is not None else rows
+    floor = _floor(wanted, read, number)
+    rows = rows.filter(pk__gt=floor) if floor else rows
+    found = list(read.sort(rows).select_related("workflow", "plan").only(*_COLUMNS)[: limit + 1])
     has_more = len(found) > limit
     found = found[:limit]
-    if goes_up != oldest_first:
+    if goes_back:
         found.reverse()
     if not found:
-        return RunPage()
-    highest, lowest = max(run.pk for run in found), min(run.pk for run in found)
-    came_from = wanted.before is not None or wanted.after is not None
-    is_beyond_up, is_beyond_down = (has_more, came_from) if goes_up else (came_from, has_more)
+        return RunPage(older=floor + 1, searched_to=floor + 1) if floor else RunPage()
+    is_before, is_behind = (has_more, number is not None) if goes_back else (number is not None, has_more)
+    first, last = found[0].pk, found[-1].pk
+    if floor and not is_behind:
+        last, is_behind = floor + 1, True
+    beside = (first if is_before else None, last if is_behind else None)
+    newer, older = beside if not order.goes_up else beside[::-1]
     return RunPage(
         rows=_rows(found),
-        newer=highest if is_beyond_up else None,
-        older=lowest if is_beyond_down else None,
+        newer=newer,
+        older=older,
+        searched_to=floor + 1 if floor and not has_more and not goes_back else None,
     )
+
+
+def _floor(wanted: RunFilter, read: RunOrder, number: int | None) -> int:
+    """No index helps to find a part of a text, so one page looks at so many runs at most; 0: at all that are left."""
+    if not wanted.text or read != RunOrder():
+        return 0
+    floor = (number or newest_number() + 1) - 1 - MOST_SEARCHED
+    return floor if floor > 0 and Run.objects.filter(pk__lte=floor).exists() else 0
 
 
 def newest_number() -> int:
@@ -92,17 +122,26 @@ def newest_number() -> int:
 
 def counts_by_status(wanted: RunFilter, user: AbstractUser | AnonymousUser) -> dict[str, int]:
     """How many runs of each status a filter means, whatever statuses it names; ``MOST_COUNTED`` stands for that many or
-    more. Without a filter each status is counted in its index up to that number; with one, all in a single pass."""
+    more. Each status is counted up to that number, all of them in one statement; a text is looked for in the newest
+    runs only."""
     wanted = replace(wanted, statuses=(), before=None, after=None)
     rows = wanted.rows(seen_runs(user))
-    if wanted.is_empty:
-        return {status: _bounded(rows.filter(status=status)) for status in RunStatus.values}
-    found = dict(rows.order_by().values_list("status").annotate(count=Count("pk")))
-    return {status: min(found.get(status, 0), MOST_COUNTED) for status in RunStatus.values}
+    if floor := _floor(wanted, RunOrder(), None):
+        rows = rows.filter(pk__gt=floor)
+    counts = {f"in_{status}": _Counted(rows.filter(status=status)) for status in RunStatus.values}
+    found = Run.objects.order_by().values(**counts)[:1]
+    counted: dict[str, int] = next(iter(found), {})
+    return {status: counted.get(f"in_{status}", 0) for status in RunStatus.values}
 
 
-def _bounded(rows: Any) -> int:
-    return int(rows.order_by()[:MOST_COUNTED].count())
+class _Counted(Subquery):
+    """The number of rows of a query, up to ``MOST_COUNTED``."""
+
+    template = "(SELECT COUNT(*) FROM (%(subquery)s) AS counted)"
+    output_field = IntegerField()
+
+    def __init__(self, rows: Any) -> None:
+        super().__init__(rows.order_by().values("pk")[:MOST_COUNTED])
 
 
 _COLUMNS = (
