@@ -8,6 +8,7 @@ from typing import Any
 
 #: Besides permissions: anybody, anybody who is logged in, whoever may look at runs, whoever may look at workflows.
 PUBLIC, SELF, LOOK, LOOK_AT_WORKFLOWS = "public", "self", "view_run", "view_workflow"
+LOOK_AT_SCHEDULES = "view_schedule"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,6 +33,8 @@ ADDRESSES: Mapping[str, Address] = {
     "login": Address(get=PUBLIC, post=PUBLIC, data={"username": "nobody", "password": "x"}),
     "logout": Address(get=None, post=PUBLIC),
     "account": Address(get=SELF, post=SELF),
+    "keys": Address(get=SELF, post=SELF, data={"name": "", "days": "7"}),
+    "notification_preferences": Address(get=SELF, post=SELF, data={"about": "everything"}),
     "theme": Address(get=None, post=PUBLIC, data={"theme": "dark"}),
     # ---- workflows
     "workflow_list": Address(get=LOOK_AT_WORKFLOWS),
@@ -60,6 +63,15 @@ ADDRESSES: Mapping[str, Address] = {
     "workflow_version": Address(about="workflow", more=(1,), get=LOOK_AT_WORKFLOWS),
     "workflow_source": Address(about="workflow", more=(1,), get=LOOK_AT_WORKFLOWS),
     "workflow_compare": Address(about="workflow", get=LOOK_AT_WORKFLOWS, query={"from": 1, "to": 1}),
+    "workflow_notifications": Address(about="workflow", get="view_webhook"),
+    "webhook_add": Address(
+        about="workflow",
+        get=None,
+        post="manage_webhook",
+        data={"url": "https://example.com/", "secret": "hook", "kind": "run_failed"},
+    ),
+    "webhook_change": Address(about="workflow", more=(1,), get=None, post="manage_webhook", data={"to": "off"}),
+    "delivery_replay": Address(about="workflow", more=(1,), get=None, post="replay_delivery"),
     # ---- runs
     "run_list": Address(),
     "bulk_new": Address(
@@ -78,6 +90,22 @@ ADDRESSES: Mapping[str, Address] = {
         about="broken", more=(1,), post="reconcile_run", data={"decision": "did_not", "reason": "I looked"}
     ),
     "audit": Address(get="view_auditentry"),
+    # ---- schedules
+    "schedule_list": Address(get=LOOK_AT_SCHEDULES),
+    "schedule": Address(about="schedule", get=LOOK_AT_SCHEDULES),
+    "schedule_new": Address(
+        get="add_schedule",
+        post="add_schedule",
+        query={"workflow": "asks"},
+        data={"workflow": "asks", "cron": "0 3 * * *", "timezone": "UTC", "if_running": "skip", "catch_up": "last"},
+    ),
+    "schedule_edit": Address(
+        about="schedule",
+        get="change_schedule",
+        post="change_schedule",
+        data={"cron": "0 3 * * *", "timezone": "UTC", "if_running": "skip", "catch_up": "last", "edition": 1},
+    ),
+    "schedule_action": Address(about="schedule", more=("pause",), get="pause_schedule", post="pause_schedule"),
     # ---- one run
     "run": Address(about="asks"),
     "run_steps": Address(about="asks"),

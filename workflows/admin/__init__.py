@@ -7,9 +7,37 @@ from __future__ import annotations
 
 from django.contrib import admin
 
-from workflows.admin import access, audit, bulk, parts, payloads, people, runs, slots, tallies, workers, workflows
+from workflows.admin import (
+    access,
+    api_keys,
+    audit,
+    bulk,
+    notifications,
+    parts,
+    payloads,
+    people,
+    runs,
+    slots,
+    tallies,
+    workers,
+    workflows,
+)
 
-__all__ = ["access", "audit", "bulk", "parts", "payloads", "people", "runs", "slots", "tallies", "workers", "workflows"]
+__all__ = [
+    "access",
+    "api_keys",
+    "audit",
+    "bulk",
+    "notifications",
+    "parts",
+    "payloads",
+    "people",
+    "runs",
+    "slots",
+    "tallies",
+    "workers",
+    "workflows",
+]
 
 admin.site.site_header = "Waypost"
 admin.site.site_title = "Waypost admin"

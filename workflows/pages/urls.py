@@ -2,14 +2,27 @@
 
 Names that pages link to: ``home``, ``workflow_list``, ``workflow`` (name), ``start`` (name), ``run_list``, ``run``
 (number), ``visit`` (number, visit), ``question`` (number, visit), ``reconcile`` (number, visit), ``inbox``, ``bulk``
-(bulk), ``audit``.
+(bulk), ``audit``, ``schedule_list``, ``schedule`` (number).
 """
 
 from __future__ import annotations
 
 from django.urls import path
 
-from workflows.pages import account, audit, bulk, home, inbox, reconciling, run_urls, runs, workflow_urls
+from workflows.pages import (
+    account,
+    audit,
+    bulk,
+    home,
+    inbox,
+    keys,
+    notifications,
+    reconciling,
+    run_urls,
+    runs,
+    schedule_urls,
+    workflow_urls,
+)
 
 app_name = "pages"
 
@@ -20,6 +33,8 @@ urlpatterns = [
     path("login/", account.login, name="login"),
     path("logout/", account.logout, name="logout"),
     path("account/", account.account, name="account"),
+    path("account/keys/", keys.keys, name="keys"),
+    path("account/notifications/", notifications.preferences, name="notification_preferences"),
     path("theme/", account.theme, name="theme"),
     # ---- workflows
     *workflow_urls.urlpatterns,
@@ -34,6 +49,8 @@ urlpatterns = [
     path("runs/<int:number>/questions/<int:visit>/", inbox.question, name="question"),
     path("runs/<int:number>/reconcile/<int:visit>/", reconciling.reconciling, name="reconcile"),
     path("audit/", audit.audit, name="audit"),
+    # ---- schedules
+    *schedule_urls.urlpatterns,
     # ---- one run
     *run_urls.urlpatterns,
 ]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from django.urls import path, register_converter
 
-from workflows.pages import starting, validating, workflows
+from workflows.pages import notifications, starting, validating, workflows
 
 
 class WorkflowName:
@@ -32,5 +32,19 @@ urlpatterns = [
     path("workflows/<workflow:name>/versions/", workflows.version_list, name="workflow_versions"),
     path("workflows/<workflow:name>/versions/<int:number>/", workflows.version, name="workflow_version"),
     path("workflows/<workflow:name>/versions/<int:number>/source/", workflows.source, name="workflow_source"),
+    path(
+        "workflows/<workflow:name>/notifications/", notifications.workflow_notifications, name="workflow_notifications"
+    ),
+    path("workflows/<workflow:name>/notifications/add/", notifications.webhook_add, name="webhook_add"),
+    path(
+        "workflows/<workflow:name>/notifications/webhooks/<int:number>/",
+        notifications.webhook_change,
+        name="webhook_change",
+    ),
+    path(
+        "workflows/<workflow:name>/notifications/deliveries/<int:number>/again/",
+        notifications.delivery_replay,
+        name="delivery_replay",
+    ),
     path("workflows/<workflow:name>/compare/", workflows.compare, name="workflow_compare"),
 ]
