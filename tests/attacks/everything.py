@@ -1,6 +1,6 @@
 """Every world there is: importing them registers them."""
 
-from tests.attacks import batches, forks, operators, people
+from tests.attacks import batches, forks, notifying, operators, people
 from tests.attacks.verbs import ATTACKED, ATTACKS, ledger_verbs
 
-__all__ = ["ATTACKED", "ATTACKS", "batches", "forks", "ledger_verbs", "operators", "people"]
+__all__ = ["ATTACKED", "ATTACKS", "batches", "forks", "ledger_verbs", "notifying", "operators", "people"]
