@@ -12,7 +12,7 @@ from tests.support.hand import Hand
 from tests.support.plans import publish_run, store_plan, workflow
 from tests.support.players import expire, play
 from workflows.models import RunFilter
-from workflows.operations import bulk
+from workflows.operations import bulk, schedules
 from workflows.operations.people import Actor
 
 #: Marked up, with a script, turned around, as a link that runs.
@@ -38,6 +38,7 @@ class World:
     broken: int
     bulk: int
     workflow: str = "asks"
+    schedule: int = 777_779
 
     def path(self, name: str, address: Address) -> str:
         about: list[Any] = [getattr(self, address.about)] if address.about else []
@@ -54,4 +55,5 @@ def make_world() -> World:
     Hand(broken).step()
     shell = Actor(name="shell:root", recorded="shell:root")
     made = bulk.create("cancel", RunFilter(numbers=(999_999,)), actor=shell, request_id="b1")
-    return World(asks=asks, broken=broken, bulk=made)
+    timed = schedules.create("asks", schedules.Wish(cron="0 2 * * *", title=HARM.replace("\u202e", "")), actor=shell)
+    return World(asks=asks, broken=broken, bulk=made, schedule=timed)

@@ -15,6 +15,7 @@ from django.utils.safestring import SafeString
 
 from workflows.pages import run_context
 from workflows.pages.wording import count_words, duration_words
+from workflows.queries.schedules import schedule_of_run
 from workflows.queries.timeline import Bar, Counts, Fold
 
 register = template.Library()
@@ -116,6 +117,12 @@ def css_word(value: Any) -> str:
 @register.filter
 def origin_words(value: str) -> str:
     return _ORIGINS.get(value, value)
+
+
+@register.simple_tag
+def schedule_number(run: int) -> int | None:
+    """The schedule that started a run."""
+    return schedule_of_run(run)
 
 
 @register.filter

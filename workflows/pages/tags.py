@@ -76,6 +76,12 @@ def exact(value: datetime | str | None) -> SafeString:
 
 
 @register.filter
+def wall(value: datetime | None) -> str:
+    """A moment as the clock of its own zone shows it, with the zone."""
+    return "–" if value is None else f"{value:%a %Y-%m-%d %H:%M} {value.tzname()}"
+
+
+@register.filter
 def duration(value: timedelta | float | None) -> str:
     """A length of time; numbers are milliseconds."""
     if value is None:

@@ -25,6 +25,7 @@ from workflows.queries.graph import graph_of
 from workflows.queries.plan_differences import line_differences, plan_changes
 from workflows.queries.plan_tables import parameter_lines, step_lines
 from workflows.queries.runs import RunFilter, run_list
+from workflows.queries.schedules import schedule_list
 from workflows.queries.workflow_pages import (
     about_document,
     groups_that_see,
@@ -75,10 +76,15 @@ def workflow(request: HttpRequest, name: str) -> HttpResponse:
         "versions": versions[:_VERSIONS_SHOWN],
         "has_more_versions": len(versions) > _VERSIONS_SHOWN,
         "groups": groups_that_see(row),
+        "schedules": schedule_list(request.user, workflow=row.name) if _may_see_schedules(request) else [],
         "may_publish": may(actor(request), PUBLISH),
         "is_newer_in_library": library_is_newer(row),
     }
     return render(request, "workflows/detail.html", context)
+
+
+def _may_see_schedules(request: HttpRequest) -> bool:
+    return request.user.has_perm("workflows.view_schedule")
 
 
 def _may_see_runs(request: HttpRequest) -> bool:

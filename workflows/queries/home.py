@@ -14,6 +14,7 @@ from workflows.conf import conf
 from workflows.models import Lease, RunFilter
 from workflows.queries.inbox import Inbox, waiting_for
 from workflows.queries.run_list import RunRow, counts_by_status, run_page
+from workflows.queries.schedules import ScheduleRow, refused_schedules
 from workflows.queries.visible import seen_runs
 from workflows.statuses import LIVE_STATUSES, RunStatus
 
@@ -41,7 +42,7 @@ class WorkerRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Home:
-    """``waits_for_nobody``: runs could go on, and no worker drives any."""
+    """``waits_for_nobody``: runs could go on, and no worker drives any. ``refused``: schedules whose last time was."""
 
     inbox: Inbox
     counts: dict[str, int]
@@ -49,6 +50,7 @@ class Home:
     stalled: list[RunRow]
     failed: list[RunRow]
     live: list[RunRow]
+    refused: list[ScheduleRow]
     workers: list[WorkerRow]
 
     @property
@@ -67,6 +69,7 @@ def home_of(user: AbstractUser | AnonymousUser) -> Home:
         stalled=_rows(user, is_stalled=True),
         failed=_rows(user, statuses=(RunStatus.FAILED,), ended_from=lately),
         live=_rows(user, statuses=going_on),
+        refused=refused_schedules(user, limit=MOST_SHOWN) if user.has_perm("workflows.view_schedule") else [],
         workers=workers(user),
     )
 
