@@ -123,7 +123,7 @@ def test_a_document_of_an_earlier_version_knows_no_offers() -> None:
 
 def test_a_pruned_run_leaves_no_offers_and_no_values() -> None:
     """REV.4"""
-    player = finished()
+    finished()
     inputs = ExternalOffer.objects.first()
     assert inputs is not None
     later = datetime.now(UTC) + timedelta(days=1)

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from workflows.queries.why import needs_somebody, why
-from workflows.queries.why_facts import Because, LeaseFacts, LineFacts, Standing, Target, WaitFacts
+from workflows.queries.why_facts import Because, LeaseFacts, LineFacts, Standing, Target, WaitFacts, WorkFacts
 from workflows.statuses import WaitsFor
 
 NOW = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
@@ -164,6 +164,27 @@ def test_deaths_of_drivers_are_counted_and_a_poisoned_run_says_what_to_do() -> N
             "visit",
         ),
         (WaitsFor.EXTERNAL, {}, "external", "each[3]/fetch waits for another program that does its work.", "visit"),
+        (
+            WaitsFor.EXTERNAL,
+            {"work": WorkFacts(queue="labelling")},
+            "external",
+            'each[3]/fetch waits in the queue "labelling" for a program that takes it.',
+            "visit",
+        ),
+        (
+            WaitsFor.EXTERNAL,
+            {"work": WorkFacts(queue="labelling", times=2)},
+            "external",
+            'each[3]/fetch waits in the queue "labelling" for a program that takes it, not for the first time.',
+            "visit",
+        ),
+        (
+            WaitsFor.EXTERNAL,
+            {"work": WorkFacts(queue="labelling", worker="robot 1", renewals=2)},
+            "external",
+            'robot 1 has the work of each[3]/fetch, from the queue "labelling", renewed 2 times.',
+            "visit",
+        ),
         ("moonrise", {}, "moonrise", 'each[3]/fetch waits for "moonrise".', "visit"),
     ],
 )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from django.http import HttpRequest, HttpResponse
-from ninja import Field, Router, Schema
+from ninja import Field, Router, Schema, Status
 
 from workflows.api.callers import Needs, caller_of
 from workflows.api.looking import looker
@@ -100,7 +100,7 @@ def reserve_work(request: HttpRequest, body: Reserve) -> Any:
     """Get the next work of your queues; 204 when there is none, with `wait` only when the time is over."""
     actor = caller_of(request).actor
     work = operations.reserve(body.queues, worker=body.worker, actor=actor, wait_s=body.wait)
-    return (204, None) if work is None else _told(work)
+    return Status(204, None) if work is None else _told(work)
 
 
 @router.post("/renew", auth=Needs("external"), response=Renewed)

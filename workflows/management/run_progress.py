@@ -29,6 +29,8 @@ _PAUSES = {
     "step_resumed": "goes on",
     "step_unreconciled": "was interrupted; nobody said what happened",
     "question_asked": "for an answer",
+    "work_reserved": "{worker} has its work",
+    "work_lapsed": "its work is offered again",
     "slot_awaited": 'for a place in "{group}"',
     "retry_postponed": "the function of the last attempt still runs",
     "step_timing_out": "its time is over",
@@ -323,5 +325,6 @@ def _pause_text(type: str, data: Mapping[str, Any]) -> str:
         "until": 'for the signal "{}"'.format(data["signal"]) if "signal" in data else moment or "for something",
         "missing": data.get("missing") or data.get("code", ""),
         "group": data.get("group", ""),
+        "worker": one_line(data.get("worker", ""), 60),
     }
     return _PAUSES.get(type, type).format(**words)

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import logging
 import secrets
+import threading
 import time
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 from typing import Any
 
-from django.db import connections
+from django.db import connection
 from django.db.models import Exists, OuterRef
 from django.utils import timezone
 
+from workflows.conf import conf
 from workflows.definitions.plan import StepPlan
 from workflows.engine.memory import read_plan
 from workflows.engine.output_schema import schema_mismatch
@@ -40,6 +42,27 @@ MOST_NAME = 200
 _TRIED_AT_ONCE = 20
 
 
+class _Seats:
+    """Programs that wait in this process: each takes a thread of the server, so their number is bounded."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._taken = 0
+
+    def take(self, most: int) -> bool:
+        with self._lock:
+            is_free = self._taken < most
+            self._taken += is_free
+        return is_free
+
+    def leave(self) -> None:
+        with self._lock:
+            self._taken -= 1
+
+
+_seats = _Seats()
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Work:
     """Work that a program has been given. Whoever knows ``token`` may renew and finish it."""
@@ -60,20 +83,31 @@ def reserve(
     """Give a program the next work of its queues; None when there was none within ``wait_s`` seconds.
 
     Work of runs with a higher priority comes first, then what waits longest, of those workflows that the actor may
-    see. No connection to the database is held while this waits.
+    see. No connection to the database is held while this waits. When as many programs
+    wait in this process as may (``api_waiting_limit``), it answers at once.
 
     Raises ``access.denied``, ``input.invalid``.
     """
-    require(actor, WORK, action="external.reserve")
+    _admit(actor, "external.reserve")
     _refuse_bad_names(queues, worker)
-    until = time.monotonic() + min(wait_s, MOST_WAIT_S)
-    while True:
-        work = _reserve_now(queues, worker, actor)
-        left_s = until - time.monotonic()
-        if work is not None or left_s <= 0:
-            return work
-        connections.close_all()
-        pause(min(LOOK_S, left_s))
+    work = _reserve_now(queues, worker, actor)
+    if work is not None or wait_s <= 0 or not _seats.take(conf().api_waiting_limit):
+        return work
+    try:
+        until = time.monotonic() + min(wait_s, MOST_WAIT_S)
+        while work is None and (left_s := until - time.monotonic()) > 0:
+            connection.close()
+            pause(min(LOOK_S, left_s))
+            work = _reserve_now(queues, worker, actor)
+        return work
+    finally:
+        _seats.leave()
+
+
+def _admit(actor: Actor, action: str) -> None:
+    """Whoever works for runs may look at them, too. Raises ``access.denied``."""
+    require(actor, WORK, action=action)
+    require(actor, "view_run", action=action)
 
 
 def _refuse_bad_names(queues: Collection[str], worker: str) -> None:
@@ -130,7 +164,7 @@ def renew(token: str, *, actor: Actor) -> int:
 
     Raises ``access.denied``, ``offer.not_found``, ``offer.lost``.
     """
-    require(actor, WORK, action="external.renew")
+    _admit(actor, "external.renew")
     _find(token, actor)
     return ledger.renew(token_hash=ledger.hash_of(token))
 
@@ -140,7 +174,7 @@ def finish(token: str, *, actor: Actor, outcome: str = "ok", output: Any = None)
 
     Raises ``access.denied``, ``offer.not_found``, ``offer.invalid``, ``offer.lost``, ``attempt.conflict``.
     """
-    require(actor, WORK, action="external.finish")
+    _admit(actor, "external.finish")
     step = _step_of(_find(token, actor))
     problems = [*_outcome_problems(step, outcome), *check_storable(output, "output")]
     stored = None if problems else _stored(output, problems)
@@ -155,7 +189,7 @@ def fail(token: str, *, actor: Actor, message: str = "", code: str = "task_error
 
     Raises what ``finish`` raises.
     """
-    require(actor, WORK, action="external.fail")
+    _admit(actor, "external.fail")
     _find(token, actor)
     problems = [*check_storable(message, "message"), *check_storable(code, "code")]
     if not 1 <= len(code) <= MOST_NAME:

@@ -266,6 +266,8 @@ def visit_state(visit: VisitFacts, tries: Sequence[TryFacts] = ()) -> str:
         return visit.status
     if visit.kind in CONTAINERS:
         return "running"
+    if visit.kind == "external":
+        return "waiting"
     if visit.kind in PEOPLE or (tries and tries[-1].status == AttemptStatus.PAUSED and visit.kind != "workflow"):
         return "paused"
     return "running" if tries and tries[-1].status in (AttemptStatus.RUNNING, AttemptStatus.PAUSED) else "waiting"

@@ -15,6 +15,7 @@ from workflows.errors import Refusal
 from workflows.jsonvalue import decode
 from workflows.models import Attempt, Event, Fanout, Interrupt, Payload, Run, Scope, Visit, Vote
 from workflows.queries.excerpts import Excerpt, excerpts
+from workflows.queries.external import OfferFacts, offers_of
 from workflows.queries.run_page import Relative
 from workflows.queries.timeline import CONTAINERS, Counts, TryFacts, VisitFacts, visit_state
 from workflows.statuses import InterruptStatus, ScopeKind
@@ -128,6 +129,7 @@ class VisitPage:
     children: tuple[Relative, ...]
     items: Items | None
     notes: tuple[Note, ...]
+    offers: tuple[OfferFacts, ...] = ()
 
 
 def visit_page(
@@ -170,6 +172,7 @@ def visit_page(
         children=_children(run.pk, visit, user),
         items=_items(run.pk, visit, outcome, first),
         notes=tuple(_notes(run.pk, number)),
+        offers=tuple(offers_of(run.pk, number)) if visit.kind == "external" else (),
     )
 
 

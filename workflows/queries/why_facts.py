@@ -58,6 +58,16 @@ class LineFacts:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class WorkFacts:
+    """Work that is offered to other programs. ``worker`` "": nobody has it."""
+
+    queue: str
+    worker: str = ""
+    renewals: int = 0
+    times: int = 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class WaitFacts:
     """A scope that waits. ``step`` is told with its place (``each[3]/fetch``); what is known besides the cause depends
     on it: ``signal``, ``people`` (who may answer), ``missing`` (code), ``attempt``, ``child``, ``line``."""
@@ -75,6 +85,7 @@ class WaitFacts:
     child_status: str = ""
     child_reason: str = ""
     line: LineFacts | None = None
+    work: WorkFacts | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

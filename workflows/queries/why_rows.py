@@ -13,10 +13,11 @@ from workflows.clock import database_now_ms, moment
 from workflows.conf import KNOWN_ENGINE_VERSIONS, conf
 from workflows.engine.paths import visit_path
 from workflows.models import Attempt, Event, Interrupt, Lease, Run, Scope, Slot, Visit
+from workflows.queries.external import live_offers
 from workflows.queries.turns import turn_of
 from workflows.queries.waiting import place_in_line
 from workflows.queries.why import why
-from workflows.queries.why_facts import Because, LeaseFacts, LineFacts, Standing, WaitFacts
+from workflows.queries.why_facts import Because, LeaseFacts, LineFacts, Standing, WaitFacts, WorkFacts
 from workflows.statuses import InterruptStatus, RunStatus, ScopePhase, SlotKind, WaitsFor
 
 #: Waiting scopes that are told one by one.
@@ -126,6 +127,7 @@ def _waits(run: Run, waiting: Collection[Scope], user: Any) -> Iterable[WaitFact
     told = _events(run.pk, waiting) if causes & {WaitsFor.SIGNAL, WaitsFor.CODE} else {}
     questions = _questions(run, numbers) if WaitsFor.PEOPLE in causes else {}
     children = _children(run.pk, numbers, user) if WaitsFor.CHILD in causes else {}
+    works = _works(run.pk, numbers) if WaitsFor.EXTERNAL in causes else {}
     for scope in waiting:
         visit = visits.get(scope.visit) if scope.visit is not None else None
         attempt = attempts.get(scope.visit or 0)
@@ -135,6 +137,8 @@ def _waits(run: Run, waiting: Collection[Scope], user: Any) -> Iterable[WaitFact
             more = questions[scope.visit]
         elif scope.waits_for == WaitsFor.CHILD:
             more = children.get(scope.visit or 0, {})
+        elif scope.waits_for == WaitsFor.EXTERNAL:
+            more = dict(works.get(scope.visit or 0, {}))
         elif scope.waits_for == WaitsFor.SLOT:
             more = _limit(run.pk, scope.path, user)
         elif scope.waits_for == WaitsFor.RETRY and attempt is not None and attempt.error:
@@ -145,7 +149,7 @@ def _waits(run: Run, waiting: Collection[Scope], user: Any) -> Iterable[WaitFact
             cause=scope.waits_for,
             step=visit_path(scope.path, scope.step, visit.round or 1 if visit else 1),
             visit=scope.visit,
-            since=_since(scope.waits_for, visit, attempt),
+            since=more.pop("since", _since(scope.waits_for, visit, attempt)),
             until=more.pop("until", _moment(scope.wake_at_ms)),
             signal=event.get("signal", "") if scope.waits_for == WaitsFor.SIGNAL else "",
             attempt=attempt.number if attempt else 0,
@@ -211,6 +215,17 @@ def _children(run_id: int, numbers: Collection[int], user: Any) -> dict[int, dic
     return found
 
 
+def _works(run_id: int, numbers: Collection[int]) -> dict[int, dict[str, Any]]:
+    """The live offer of each visit: since when somebody has it, and until when, or since when it waits."""
+    found: dict[int, dict[str, Any]] = {}
+    for visit, offer in live_offers(run_id, numbers).items():
+        work = WorkFacts(queue=offer.queue, worker=offer.worker, renewals=offer.renewals, times=offer.number)
+        found[visit] = {"work": work, "since": offer.reserved_at or offer.since}
+        if offer.is_reserved:
+            found[visit]["until"] = offer.until
+    return found
+
+
 _CAUSES: dict[str, str] = {
     WaitsFor.TIMER: "{step} waits for a moment",
     WaitsFor.RETRY: "{step} waits for its next attempt",
@@ -218,6 +233,7 @@ _CAUSES: dict[str, str] = {
     WaitsFor.PEOPLE: "{step} waits for an answer",
     WaitsFor.CHILD: "{step} waits for a child run of its own",
     WaitsFor.SLOT: "{step} waits for a place of its limit",
+    WaitsFor.EXTERNAL: "{step} waits for another program",
     WaitsFor.RECONCILE: "{step} has to be reconciled",
     WaitsFor.CODE: "{step} needs code that is missing",
     "held": "somebody holds it",

@@ -136,6 +136,16 @@ def _code(standing: Standing, wait: WaitFacts) -> Because:
 
 
 def _external(standing: Standing, wait: WaitFacts) -> Because:
+    work = wait.work
+    sentence, advice = f"{wait.step} waits for another program that does its work.", ""
+    if work is not None and work.worker:
+        renewed = f", renewed {counted(work.renewals, 'time')}" if work.renewals else ""
+        sentence = f'{work.worker} has the work of {wait.step}, from the queue "{work.queue}"{renewed}.'
+        advice = "It goes on with what the program brings; what is not renewed in time is offered again."
+    elif work is not None:
+        again = ", not for the first time" if work.times > 1 else ""
+        sentence = f'{wait.step} waits in the queue "{work.queue}" for a program that takes it{again}.'
+        advice = f'A program that asks for work of "{work.queue}" gets it; look whether one runs.'
     return Because(
         code="external",
         sentence=f"{wait.step} waits for another program that does its work.",
