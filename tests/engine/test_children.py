@@ -12,12 +12,15 @@ import pytest
 from tests.support.kinds import bad, ok
 from tests.support.plans import START, publish_run, workflow
 from tests.support.players import Player, error_of, output_of, path_of, play
-from tests.support.rows import assert_sound, events_of
+from tests.support.rows import all_rows, assert_sound, events_of
 from tests.support.worlds import drive_all, frozen_children, publish_parent, sweep
+from workflows.engine import children as engine_children
+from workflows.errors import Refusal
+from workflows.ledger import children as ledger_children
 from workflows.ledger.children import DEEPEST
 from workflows.ledger.controlling import send
 from workflows.ledger.reconciling import Reconciliation, reconcile
-from workflows.models import Attempt, Lease, Run
+from workflows.models import Attempt, Lease, Run, Visit
 from workflows.statuses import ControlKind
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -33,6 +36,20 @@ PARENT = workflow(
   - { id: call, kind: workflow, ref: kid, with: { n: 3 }, next: { failed: continue } }
 """,
     after='output: ["${ steps.call.outcome }", "${ steps.call.output }", "${ steps.call.error }", "${ steps.call.attempts }"]',
+    name="parent",
+)
+
+
+MANY = workflow(
+    """
+  - id: each
+    kind: map
+    over: [1, 2, 3, 4, 5]
+    concurrency: 2
+    join: settled
+    do: [{ id: call, kind: workflow, ref: kid, with: { n: "${ item }" } }]
+""",
+    after='output: ["${ steps.each.counts }", "${ steps.each.items.map(one, one.outcome) }"]',
     name="parent",
 )
 
@@ -364,6 +381,38 @@ def test_child_runs_nest_eight_deep_and_no_deeper() -> None:
     error = {"code": "run.too_deep", "message": f"Child runs nest at most {DEEPEST} deep."}
     assert output_of(runs[-1]) == [None, error]
     assert_sound()
+
+
+def test_a_run_has_so_many_child_runs_and_no_more(monkeypatch: pytest.MonkeyPatch) -> None:
+    """PUB.9: those that have ended count, and whoever can go on without further ones does"""
+    monkeypatch.setattr(engine_children, "MOST_CHILDREN", 3)
+    monkeypatch.setattr(ledger_children, "MOST_CHILDREN", 3)
+    run_id = publish_parent(MANY, KID)
+    play(run_id)
+    while live := Run.objects.live().filter(parent_run_id=run_id).order_by("pk").first():
+        play(live.pk)
+        sweep()
+        play(run_id)
+    assert len(children_of(run_id)) == 3
+    counts, outcomes = output_of(run_id)
+    assert (counts["ok"], outcomes) == (3, ["ok", "ok", "ok", "failed", "failed"])
+    errors = list(Visit.objects.filter(run_id=run_id, step="call").exclude(error="").values_list("error", flat=True))
+    assert [json.loads(error)["code"] for error in errors] == ["run.too_many_children"] * 2
+    assert {json.loads(error)["message"] for error in errors} == {f"Run {run_id} may have at most 3 child runs."}
+    assert_sound()
+
+
+def test_the_ledger_refuses_a_child_run_too_many_whoever_decided_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """PUB.9: nothing of the decision is written"""
+    monkeypatch.setattr(ledger_children, "MOST_CHILDREN", 3)
+    player = Player(publish_parent(MANY.replace("concurrency: 2", "concurrency: 5"), KID))
+    before = all_rows()
+    with pytest.raises(Refusal) as caught:
+        player.play()
+    assert (caught.value.code, caught.value.data["limit"]) == ("run.too_many_children", 3)
+    assert {name: rows for name, rows in all_rows().items() if name != "Lease"} == {
+        name: rows for name, rows in before.items() if name != "Lease"
+    }
 
 
 # ---- by real drivers ------------------------------------------------------------------------------------------------

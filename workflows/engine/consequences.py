@@ -12,9 +12,10 @@ from functools import partial
 from django.utils import timezone
 
 from workflows.engine.draft import Draft
+from workflows.engine.memory import read_plan
 from workflows.errors import Refusal
 from workflows.ledger import abandoning, adopting, children, controlling, slots
-from workflows.models import Run
+from workflows.models import ControlMessage, Plan, Run, Slot
 from workflows.statuses import ControlKind, RunStatus, SlotKind
 
 logger = logging.getLogger(__name__)
@@ -65,6 +66,51 @@ def cancel_child(child_id: int) -> bool:
         return False
 
 
+def give_way(newer: int, *, sender: str = "") -> bool:
+    """``cancel_oldest``: cancel the oldest holder of the slots that run ``newer`` stands in line for, with its child
+    runs; whether that was new. The plan says so, no person; ``sender`` is who started the new run.
+
+    Once for each new run, whoever does it: a starter may have died before. Nobody is cancelled for a run that has its
+    slot or is not new any more, nor who got a slot after it came, nor who is being cancelled already.
+    """
+    run = Run.objects.select_related("plan").filter(pk=newer, status=RunStatus.QUEUED, closing="").first()
+    place = Slot.objects.filter(run_id=newer, kind=SlotKind.CONCURRENCY, number=None).first()
+    if run is None or place is None or not _cancels_oldest(run.plan):
+        return False
+    held = Slot.objects.filter(kind=SlotKind.CONCURRENCY, name=run.concurrency_key, number__isnull=False)
+    oldest = held.select_related("run").order_by("given_ms", "id").first()
+    if oldest is None or oldest.run.closing or (oldest.given_ms or 0) > place.entered_ms:
+        return False
+    request_id = f"newer:{newer}"
+    if ControlMessage.objects.filter(run__workflow=run.workflow_id, request_id=request_id).exists():
+        return False
+    return _cancel_for_newer(oldest.run_id, request_id, sender or run.started_by)
+
+
+def _cancels_oldest(plan: Plan) -> bool:
+    concurrency = read_plan(plan).concurrency
+    return concurrency is not None and concurrency.when_full == "cancel_oldest"
+
+
+def _cancel_for_newer(run_id: int, request_id: str, sender: str) -> bool:
+    try:
+        accepted = controlling.send(
+            run_id=run_id,
+            kind=ControlKind.CANCEL,
+            payload={"reason": "a newer run takes its slot"},
+            request_id=request_id,
+            sender=sender,
+            now=timezone.now(),
+        )
+    except Refusal as refusal:
+        if refusal.code != "run.terminal":
+            raise
+        return False
+    for child in children.live_below(run_id):
+        cancel_child(child)
+    return accepted.new
+
+
 def tell_of_abandoned(abandoned: abandoning.Abandoned) -> None:
     """After a run was abandoned: its child runs get it too, its places go to others, its parent is woken."""
     now = timezone.now()
@@ -112,6 +158,8 @@ def sweep(root_id: int | None = None) -> int:
         told += _quietly(partial(abandon_child, child))
     for run in slots.without_place():
         told += _quietly(partial(slots.stand_in_line_again, run_id=run))
+    for run in slots.newcomers():
+        told += _quietly(partial(give_way, run))
     for kind, name in slots.groups_with_room():
         told += _quietly(partial(slots.pass_on, kind=kind, name=name, now=timezone.now()))
     for kind, run, scope in slots.unheard():

@@ -104,6 +104,16 @@ def unheard_children(root_id: int | None = None) -> list[int]:
     return list(ended.order_by("pk").values_list("pk", flat=True))
 
 
+def live_below(run_id: int) -> list[int]:
+    """The live child runs of a run at any depth, detached ones left out."""
+    found, level = [], [run_id]
+    while level:
+        children = Run.objects.live().filter(parent_run__in=level, root_run__isnull=False)
+        level = list(children.values_list("pk", flat=True))
+        found.extend(level)
+    return found
+
+
 def orphans(root_id: int | None = None) -> list[int]:
     """Live child runs whose parent does not wait for them any more (it ended, or timed out): to be cancelled. Those of
     an abandoned parent are abandoned with it (``abandoning.left_behind``)."""

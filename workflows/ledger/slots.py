@@ -18,7 +18,7 @@ from workflows.errors import Refusal
 from workflows.ledger.listeners import announce
 from workflows.ledger.records import record_event
 from workflows.ledger.transactions import ledger_transaction
-from workflows.models import LimitGroup, LimitStart, Run, Scope, Slot
+from workflows.models import LimitGroup, LimitStart, Plan, Run, Scope, Slot
 from workflows.models.slot import line_up
 from workflows.statuses import RunStatus, ScopePhase, SlotKind, WaitsFor
 
@@ -92,6 +92,14 @@ def without_place() -> list[int]:
     due = Q(status=RunStatus.QUEUED, start_at_ms__lte=now_ms)
     runs = Run.objects.filter(woken | due, ~Exists(placed), concurrency_max__gt=0, closing="")
     return list(runs.order_by("start_at_ms", "pk").values_list("pk", flat=True))
+
+
+def newcomers() -> list[int]:
+    """New runs in line whose plans say ``cancel_oldest``, as far as their text tells: whoever started one may have died
+    before the oldest holder was asked to give way."""
+    waiting = Slot.objects.filter(kind=SlotKind.CONCURRENCY, number=None, run__status=RunStatus.QUEUED)
+    plans = Plan.objects.filter(pk__in=waiting.values("run__plan"), document__contains='"when_full":"cancel_oldest"')
+    return list(waiting.filter(run__plan__in=plans).order_by("id").values_list("run", flat=True))
 
 
 def holders_of(key: str) -> list[int]:

@@ -14,7 +14,7 @@ from django.utils import timezone
 from workflows.conf import conf
 from workflows.definitions.parameters import for_expressions
 from workflows.definitions.plan import Plan
-from workflows.engine.consequences import cancel_child
+from workflows.engine.consequences import give_way
 from workflows.engine.memory import read_plan
 from workflows.engine.workspaces import WorkspaceRefused, Workspaces
 from workflows.errors import Problem, Refusal
@@ -25,6 +25,7 @@ from workflows.ledger.controlling import send
 from workflows.ledger.forking_children import awaited_children
 from workflows.ledger.publishing import Concurrency
 from workflows.ledger.records import compact
+from workflows.ledger.slots import holds_slot
 from workflows.models import Plan as PlanRow
 from workflows.models import Run
 from workflows.operations import forking_cut
@@ -35,8 +36,8 @@ from workflows.operations.forking_edits import Edits, checked_edits
 from workflows.operations.forking_plan import chosen_plan, refuse_unless_fits
 from workflows.operations.people import Actor
 from workflows.operations.readiness import frozen_functions, refuse_unless_ready
-from workflows.operations.runs import MOST_KEY, MOST_TITLE, live_below
-from workflows.statuses import ControlKind
+from workflows.operations.runs import MOST_KEY, MOST_TITLE
+from workflows.statuses import ControlKind, RunStatus
 
 ChildChoice = Literal["take", "new", "fork"]
 CHILD_CHOICES: tuple[str, ...] = get_args(ChildChoice)
@@ -146,8 +147,10 @@ def fork(wish: ForkWish) -> ForkResult:
     asked = _asked(wish)
     existing = ledger.existing_fork(wish.run_id, request_id, asked)
     if existing is not None:
-        cut_at = Run.objects.values_list("fork_revision", flat=True).get(pk=existing)
-        return ForkResult(run_id=existing, created=False, revision=cut_at)
+        give_way(existing, sender=wish.actor.recorded)  # whoever asked for it first may have died before
+        run = Run.objects.only("status", "concurrency_max", "fork_revision").get(pk=existing)
+        queued = run.status == RunStatus.QUEUED and bool(run.concurrency_max) and not holds_slot(existing)
+        return ForkResult(run_id=existing, created=False, revision=run.fork_revision, queued=queued)
     checked = _check(wish)
     copy = _staged_workspace(wish)
     try:
@@ -157,8 +160,8 @@ def fork(wish: ForkWish) -> ForkResult:
     finally:
         if copy is not None:
             _workspaces().discard(copy)
-    if forked.oldest is not None and checked.plan.concurrency and checked.plan.concurrency.when_full == "cancel_oldest":
-        _give_way(forked.oldest, wish.actor)
+    if forked.queued:
+        give_way(forked.run_id, sender=wish.actor.recorded)
     return ForkResult(
         run_id=forked.run_id,
         created=forked.created,
@@ -292,24 +295,6 @@ def _concurrency(checked: _Checked, actor: Actor) -> Concurrency | None:
     except (BadExpression, ValueError) as error:
         raise Refusal("input.invalid", reason=f"The concurrency key cannot be computed: {error}") from None
     return Concurrency(key=key, max=wanted.max, when_full=wanted.when_full)
-
-
-def _give_way(oldest: int, actor: Actor) -> None:
-    """``cancel_oldest``: the oldest holder is cancelled; the fork is first in line. The plan says so, no person."""
-    try:
-        send(
-            run_id=oldest,
-            kind=ControlKind.CANCEL,
-            payload={"reason": "a fork takes its slot"},
-            request_id=f"newer:{uuid.uuid4().hex}",
-            sender=actor.recorded,
-            now=timezone.now(),
-        )
-    except Refusal as refusal:
-        if refusal.code != "run.terminal":
-            raise
-    for child in live_below(oldest):
-        cancel_child(child)
 
 
 # ---- the workspace --------------------------------------------------------------------------------------------------

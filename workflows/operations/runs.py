@@ -14,14 +14,15 @@ from workflows.clock import unix_ms
 from workflows.conf import conf
 from workflows.definitions.compiler import compiled
 from workflows.definitions.parameters import check_parameters, for_expressions
-from workflows.engine.consequences import cancel_child, tell_of_abandoned
+from workflows.engine.consequences import cancel_child, give_way, tell_of_abandoned
 from workflows.errors import Problem, Refusal
 from workflows.expressions import BadExpression
 from workflows.jsonvalue import store, text_of
 from workflows.ledger import abandoning, reopening
+from workflows.ledger.children import live_below as live_below
 from workflows.ledger.controlling import Accepted, send
 from workflows.ledger.publishing import Concurrency, Publication, publish
-from workflows.models import ControlMessage, Lease, Run, Scope
+from workflows.models import Lease, Run, Scope
 from workflows.operations.access import require
 from workflows.operations.children import definitions_below, frozen_children
 from workflows.operations.people import Actor
@@ -114,8 +115,8 @@ def start(wish: Start) -> Started:
             audited_as=wish.actor.recorded,
         )
     )
-    if published.oldest is not None and plan.concurrency is not None and plan.concurrency.when_full == "cancel_oldest":
-        _give_way(published.oldest, wish.actor, newer=published.run_id)
+    if published.queued:
+        give_way(published.run_id, sender=wish.actor.recorded)
     return Started(
         run_id=published.run_id,
         created=published.created,
@@ -138,21 +139,6 @@ def _concurrency(wish: Start, values: Mapping[str, Any]) -> Concurrency | None:
     except (BadExpression, ValueError) as error:
         raise Refusal("input.invalid", reason=f"The concurrency key cannot be computed: {error}") from None
     return Concurrency(key=key, max=plan.concurrency.max, when_full=plan.concurrency.when_full)
-
-
-def _give_way(oldest: int, actor: Actor, *, newer: int) -> None:
-    """``cancel_oldest``: the oldest holder is cancelled; the new run is first in line. The plan says so, no person.
-
-    Once for each new run, also when it is started again under its key: whoever started it may have died in between.
-    """
-    request_id = f"newer:{newer}"
-    if ControlMessage.objects.filter(run__workflow__runs=newer, request_id=request_id).exists():
-        return
-    try:
-        _cancel(oldest, actor, "a newer run takes its slot", request_id, action="")
-    except Refusal as refusal:
-        if refusal.code != "run.terminal":
-            raise
 
 
 def _start_moment(start_at: datetime | None, now: datetime) -> int | None:
@@ -232,16 +218,6 @@ def abandon(run_id: int, *, actor: Actor, reason: str) -> abandoning.Abandoned:
     abandoned = abandoning.abandon(run_id=run_id, actor=actor.recorded, reason=told, now=timezone.now())
     tell_of_abandoned(abandoned)
     return abandoned
-
-
-def live_below(run_id: int) -> list[int]:
-    """The live child runs of a run at any depth, detached ones left out."""
-    found, level = [], [run_id]
-    while level:
-        children = Run.objects.live().filter(parent_run__in=level, root_run__isnull=False)
-        level = list(children.values_list("pk", flat=True))
-        found.extend(level)
-    return found
 
 
 def pause(run_id: int, *, actor: Actor, reason: str = "", request_id: str | None = None) -> bool:

@@ -118,7 +118,8 @@ def named_definition(name: str, *, viewer: AbstractUser | AnonymousUser | None =
 def _last_of_library(workflow: Workflow | None) -> PlanRow | None:
     """The newest version that came from a library file: what a changed file differs from."""
     published = PlanRow.objects.filter(workflow=workflow, version__isnull=False, created_by=LIBRARY)
-    return published.order_by("-version").only("hash", "source").first()
+    last: PlanRow | None = published.order_by("-version").only("hash", "source").first()
+    return last
 
 
 def _suggestion(name: str, viewer: AbstractUser | AnonymousUser | None) -> str:
