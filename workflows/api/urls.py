@@ -12,7 +12,7 @@ NOTHING: frozenset[str] = frozenset()
 
 urlpatterns = [
     path("openapi.json", guarded(schema_page, NOTHING)),
-    path("docs", guarded(docs_page)),
+    path("docs", guarded(docs_page), name="api_docs"),
     path("", api.urls),
     re_path("", guarded(nowhere)),
 ]

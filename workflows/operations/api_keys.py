@@ -21,6 +21,7 @@ from django.contrib.auth import get_user_model
 
 from workflows.conf import conf
 from workflows.errors import Refusal
+from workflows.jsonvalue import clean_text
 from workflows.ledger import api_keys as ledger
 from workflows.models import ApiKey
 from workflows.models.api_key import KeyScope
@@ -34,6 +35,7 @@ MAKE, REVOKE = "add_apikey", "revoke_apikey"
 MOST_NAME = 80
 USUAL_DAYS = 90
 MOST_DAYS = 3_650
+_ID = re.compile(r"[0-9a-f]{12}", re.ASCII)
 _KEY = re.compile(r"wp_([0-9a-f]{12})_([A-Za-z0-9_-]{43})", re.ASCII)
 _MINUTE_S = 60
 
@@ -104,11 +106,13 @@ def _checked(name: str, scopes: Sequence[str], days: int | None) -> list[str]:
 def revoke(public_id: str, *, actor: Actor, now: datetime) -> bool:
     """End a key for ever: one's own, or any for who may. False when it was revoked already.
 
-    Raises ``key.not_found``, also for a key of somebody else that the actor may not revoke.
+    Raises ``key.not_found``, ``access.denied``.
     """
-    key = ApiKey.objects.select_related("owner").filter(public_id=public_id).first()
+    key = None
+    if _ID.fullmatch(public_id):
+        key = ApiKey.objects.select_related("owner").filter(public_id=public_id).first()
     if key is None:
-        raise Refusal("key.not_found", key=public_id[:40])
+        raise Refusal("key.not_found", key=clean_text(public_id[:40])[0])
     is_own = actor.user is not None and actor.user.pk == key.owner_id
     if not is_own:
         require(actor, REVOKE, action="apikey.revoke")
