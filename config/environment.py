@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import zoneinfo
 from typing import Any
 from urllib.parse import urlsplit
@@ -78,4 +79,11 @@ class Environment(environ.FileAwareEnv):  # type: ignore[misc]
             raise ImproperlyConfigured(
                 f'{var} must be a time zone such as Europe/Vienna, but it is "{value}".'
             ) from None
+        return value
+
+    def name(self, var: str, default: str = "") -> str:
+        """A short word of letters, digits, - and _."""
+        value: str = self.str(var, default=default)
+        if not re.fullmatch(r"[A-Za-z0-9_-]{0,63}", value):
+            raise ImproperlyConfigured(f'{var} must be letters, digits, "-" and "_", but it is "{value[:63]}".')
         return value

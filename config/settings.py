@@ -151,6 +151,10 @@ WAYPOST_HEARTBEAT_MS = env.int("WAYPOST_HEARTBEAT_MS", default=15_000)
 WAYPOST_CONTROL_POLL_MS = env.int("WAYPOST_CONTROL_POLL_MS", default=1_000)
 WAYPOST_SHUTDOWN_GRACE_MS = env.int("WAYPOST_SHUTDOWN_GRACE_MS", default=10_000)
 WAYPOST_POISON_LIMIT = env.int("WAYPOST_POISON_LIMIT", default=5)
+#: Where messages for Celery workers go, as redis:// or amqp://; without it nothing is sent.
+CELERY_BROKER_URL = env.str("CELERY_BROKER_URL", default="")
+#: Workers of one pool hear the same messages; pools of one broker do not hear each other.
+WAYPOST_POOL = env.name("WAYPOST_POOL", default="")
 
 # ---- notifications ---------------------------------------------------------------------------------------------------
 

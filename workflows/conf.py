@@ -39,6 +39,7 @@ class Conf:
     ``api_requests_per_minute``: of one API key, over all processes. ``api_body_limit``: bytes of a request of the API.
     ``api_waiting_limit``: requests of one process that wait for events at once.
     ``shutdown_grace_ms``: how long running effects may go on after the worker was told to stop.
+    ``pool``: the workers that hear the same messages of a broker (``WAYPOST_POOL``).
     ``base_url``: where the pages are reached. ``sends_email``: whether there is a mail server.
     ``webhook_networks``: networks that are not public and take webhooks nevertheless.
     """
@@ -55,6 +56,7 @@ class Conf:
     api_requests_per_minute: int = 600
     api_body_limit: int = 2_621_440
     api_waiting_limit: int = 8
+    pool: str = ""
     engine_version: int = ENGINE_VERSION
     base_url: str = BASE_URL
     sends_email: bool = False
@@ -100,6 +102,7 @@ def conf() -> Conf:
         secrets=dict(secrets),
         workspace_root=Path(root).absolute(),
         library_dirs=tuple(Path(path) for path in getattr(settings, "WAYPOST_LIBRARY_DIRS", ())),
+        pool=getattr(settings, "WAYPOST_POOL", ""),
         base_url=getattr(settings, "WAYPOST_BASE_URL", BASE_URL),
         sends_email=bool(getattr(settings, "WAYPOST_SENDS_EMAIL", False)),
         webhook_networks=_networks(getattr(settings, "WAYPOST_WEBHOOK_NETWORKS", ())),

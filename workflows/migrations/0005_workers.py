@@ -56,23 +56,19 @@ class Migration(migrations.Migration):
         ),
         migrations.AddIndex(
             model_name="run",
-            index=models.Index(
-                fields=["workflow", "-priority", "id"],
-                name="run_ready",
-                condition=models.Q(("status__in", ["queued", "running"])),
-            ),
+            index=models.Index(fields=["workflow", "status", "-priority", "id"], name="run_ready"),
         ),
         migrations.AddIndex(
             model_name="run",
             index=models.Index(
                 fields=["workflow", "wake_at_ms"],
                 name="run_woken",
-                condition=models.Q(("status__in", ["waiting", "paused", "blocked"]), ("wake_at_ms__gt", 0)),
+                condition=models.Q(("wake_at_ms__isnull", False)),
             ),
         ),
         migrations.AddIndex(
             model_name="lease",
-            index=models.Index(fields=["expires_ms"], name="lease_taken", condition=models.Q(("expires_ms__gt", 0))),
+            index=models.Index(fields=["expires_ms"], name="lease_by_expiry"),
         ),
         migrations.RunPython(extend_roles, migrations.RunPython.noop, elidable=False),
     ]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from django.db import models
-from django.db.models import F, Q
+from django.db.models import F
 
 from workflows.clock import DatabaseNow
 from workflows.models.columns import millis_column
@@ -73,7 +73,7 @@ class Lease(models.Model):
     objects = LeaseManager()
 
     class Meta:
-        indexes = [models.Index(fields=["expires_ms"], name="lease_taken", condition=Q(expires_ms__gt=0))]
+        indexes = [models.Index(fields=["expires_ms"], name="lease_by_expiry")]
 
     def __str__(self) -> str:
         return f"run {self.run_id} epoch {self.epoch} {self.owner or 'free'}"

@@ -188,19 +188,11 @@ class Run(models.Model):
                 name="run_live",
                 condition=Q(status__in=sorted(LIVE_STATUSES)),
             ),
-            # where workers look for runs: see operations/picking.py
-            models.Index(
-                fields=["workflow", "-priority", "id"],
-                name="run_ready",
-                condition=Q(status__in=[RunStatus.QUEUED, RunStatus.RUNNING]),
-            ),
-            models.Index(
-                fields=["workflow", "wake_at_ms"],
-                name="run_woken",
-                condition=Q(status__in=[RunStatus.WAITING, RunStatus.PAUSED, RunStatus.BLOCKED], wake_at_ms__gt=0),
-            ),
+            # where workers look for runs (operations.picking); without statuses as a condition, which SQLite does not
+            # find again when they are parameters
+            models.Index(fields=["workflow", "status", "-priority", "id"], name="run_ready"),
+            models.Index(fields=["workflow", "wake_at_ms"], name="run_woken", condition=Q(wake_at_ms__isnull=False)),
             models.Index(fields=["status", "-id"], name="run_by_status"),
-            models.Index(ErrorCode(F("error")), F("id").desc(), name="run_by_error", condition=~Q(error="")),
             models.Index(fields=["workflow", "-id"], name="run_by_workflow"),
             models.Index(fields=["workflow", "status"], name="run_counted"),
             models.Index(fields=["started_by", "-id"], name="run_by_starter"),
@@ -208,6 +200,7 @@ class Run(models.Model):
             models.Index(fields=["created_at"], name="run_by_creation"),
             models.Index(fields=["started_at"], name="run_by_start"),
             models.Index(fields=["ended_at"], name="run_by_end"),
+            models.Index(ErrorCode(F("error")), F("id").desc(), name="run_by_error", condition=~Q(error="")),
         ]
         permissions = [
             ("start_run", "Can start runs and send signals"),

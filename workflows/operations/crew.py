@@ -12,9 +12,8 @@ import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
-from typing import Any
 
-from django.db.models import Q, QuerySet, Sum
+from django.db.models import Q, Sum
 
 from workflows.clock import DatabaseNow, database_now_ms, moment
 from workflows.engine import consequences
@@ -26,6 +25,7 @@ from workflows.ledger.transactions import database_thread
 from workflows.models import Lease, Run
 from workflows.operations.driving import Standing, Worker, standing_of
 from workflows.operations.duties import Duties
+from workflows.operations.picking import Picker
 from workflows.operations.runs import live_below
 from workflows.statuses import BLOCKING_CAUSES, RunStatus, WaitsFor
 
@@ -37,9 +37,18 @@ TREE_DRIVERS = 4
 _PASSED_BY = frozenset(
     {"lease.held", "lease.lost", "run.later", "run.parked", "run.terminal", "run.queued", "run.unknown_engine"}
 )
+#: Of these, those that say that another worker takes the same runs.
+_TAKEN = frozenset({"lease.held", "lease.lost"})
 SWEEP_S = 5.0
 #: Time between two looks at the duties of a worker that drives all runs, in seconds.
 DUTIES_LOOK_S = 0.5
+#: For how long runs that the picker proposed are taken without asking it again, in seconds, and how many more than
+#: there are free drivers, for each driver.
+PROPOSALS_S, PROPOSALS_AHEAD = 0.25, 2
+#: Of how many times as many runs a worker chooses after it met others at the same one.
+CROWD = 4
+#: Visits after which a run is handed back, so that others get a turn when all drivers are busy.
+STRETCH_VISITS = 1_000
 #: Time between two looks for runnable runs, in seconds: in one tree, and in an empty queue at first and at most.
 TREE_LOOK_S = 0.05
 LEAST_IDLE_S, MOST_IDLE_S = 0.05, 1.0
@@ -121,16 +130,21 @@ class Crew:
         drivers: int,
         root_id: int | None = None,
         on_idle: Callable[[], None] = lambda: None,
+        on_look: Callable[[], None] = lambda: None,
         max_visits: int | None = None,
     ) -> None:
         self.worker = worker
         self.on_idle = on_idle
+        self.on_look = on_look
         self.root_id = root_id
         self.drivers = drivers
         self._threads = ThreadPoolExecutor(max_workers=drivers, thread_name_prefix="waypost-driver")
         self._driven: dict[int, Future[None]] = {}
         self.failures: dict[int, int] = {}
         self.given_up: dict[int, Exception] = {}
+        self._proposals: list[int] = []
+        self._proposed_until = 0.0
+        self._has_met_others = False
         self._swept = 0.0
         self._duties = Duties()
         self.idle_s = LEAST_IDLE_S
@@ -149,6 +163,7 @@ class Crew:
         for those at work."""
         try:
             while not self.worker.stopping() and (self.is_driving() or not until()):
+                self.on_look()
                 started = self.take_runs()
                 self.sweep()
                 if started:
@@ -170,22 +185,41 @@ class Crew:
         free = self.drivers - len(self._driven)
         if free <= 0 or self.visits_left() == 0:
             return 0
-        known = len(self._driven) + len(self.given_up)
-        runs = patiently(lambda: list(self.candidates()[: free + known]))
-        chosen = [run for run in runs if run not in self._driven and run not in self.given_up][:free]
+        chosen = self._proposed(free) if self.root_id is None else self._in_tree(free)
         for run in chosen:
             future = self._threads.submit(self._drive, run)
             self._driven[run] = future
             future.add_done_callback(lambda _: self._news.set())
         return len(chosen)
 
-    def candidates(self) -> QuerySet[Any, int]:
-        """Ids of runnable runs, the most urgent first: priority, then who has waited longest."""
-        runs = Run.objects.runnable().filter(engine_version__in=self.worker.settings.engine_versions)
-        if self.root_id is not None:
-            runs = runs.filter(tree_of(self.root_id))
-        found: QuerySet[Any, int] = runs.order_by("-priority", "wake_at_ms", "pk").values_list("pk", flat=True)
-        return found
+    def _in_tree(self, count: int) -> list[int]:
+        """Runnable runs of the tree, the most urgent first: priority, then who has waited longest."""
+        assert self.root_id is not None
+        runs = Run.objects.runnable().filter(tree_of(self.root_id))
+        runs = runs.filter(engine_version__in=self.worker.settings.engine_versions)
+        rows = runs.order_by("-priority", "wake_at_ms", "pk").values_list("pk", flat=True)
+        known = len(self._driven) + len(self.given_up)
+        found = patiently(lambda: list(rows[: count + known]))
+        return [run for run in found if not self._knows(run)][:count]
+
+    def _proposed(self, count: int) -> list[int]:
+        """Runs whose turn it is, of all runs."""
+        if time.monotonic() > self._proposed_until:
+            self._proposals = []
+        self._proposals = [run for run in self._proposals if not self._knows(run)]
+        if len(self._proposals) < count:
+            self._proposals = patiently(lambda: self._pick(count + self.drivers * PROPOSALS_AHEAD))
+            self._proposed_until = time.monotonic() + PROPOSALS_S
+        chosen, self._proposals = self._proposals[:count], self._proposals[count:]
+        return chosen
+
+    def _pick(self, count: int) -> list[int]:
+        crowd, self._has_met_others = CROWD if self._has_met_others else 1, False
+        skip = [*self._driven, *self.given_up]
+        return Picker(engine_versions=self.worker.settings.engine_versions, skip=skip).pick(count, crowd=crowd)
+
+    def _knows(self, run_id: int) -> bool:
+        return run_id in self._driven or run_id in self.given_up
 
     def sweep(self) -> None:
         """Now and then repeat what a crash may have left undone between runs."""
@@ -204,9 +238,11 @@ class Crew:
     def _drive(self, run_id: int) -> None:
         with database_thread():
             try:
-                self.worker.drive_stretch(run_id, max_visits=self.visits_left())
+                most = STRETCH_VISITS if self.root_id is None else self.visits_left()
+                self.worker.drive_stretch(run_id, max_visits=most)
                 self.failures.pop(run_id, None)
             except Refusal as refusal:
+                self._has_met_others |= refusal.code in _TAKEN
                 if refusal.code == "store.contended":
                     time.sleep(AFTER_FAILURE_S)
                 elif refusal.code not in _PASSED_BY:

@@ -37,7 +37,7 @@ LINE_S = 0.3
 #: How often a waiting run repeats what a crash may have left undone between runs, in seconds.
 SWEEP_S = 5.0
 #: Drawn once per process: a process that gets the number of a dead one is another worker.
-_BOOT_NONCE = uuid.uuid4().hex[:8]
+_boot_nonce = uuid.uuid4().hex[:8]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -100,7 +100,15 @@ def standing_of(run_id: int) -> Standing:
 
 def worker_name() -> str:
     """``host:process:nonce``."""
-    return f"{socket.gethostname()}:{os.getpid()}:{_BOOT_NONCE}"
+    return f"{socket.gethostname()}:{os.getpid()}:{_boot_nonce}"
+
+
+def _draw_nonce() -> None:
+    global _boot_nonce
+    _boot_nonce = uuid.uuid4().hex[:8]
+
+
+os.register_at_fork(after_in_child=_draw_nonce)
 
 
 class Worker:

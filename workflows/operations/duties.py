@@ -12,6 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from workflows.engine import consequences
+from workflows.ledger import workers
 from workflows.operations import bulk, external, firing
 from workflows.operations.notifications import tell_missed, tell_news
 from workflows.operations.notifications_sending import COURIER
@@ -43,6 +44,7 @@ def all_duties() -> tuple[Duty, ...]:
         Duty(name="notifications", every_s=2.0, do=tell_news),
         Duty(name="missed notifications", every_s=300.0, do=tell_missed),
         Duty(name="deliveries", every_s=1.0, do=COURIER.look),
+        Duty(name="silent workers", every_s=60.0, do=workers.forget),
         Duty(name="tallies", every_s=TALLY_S, do=write_tallies),
     )
 

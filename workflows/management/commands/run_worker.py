@@ -16,8 +16,9 @@ from workflows.management.stopping import Stopping, goodbye_rules
 from workflows.management.wording import counted
 from workflows.operations.crew import Crew
 from workflows.operations.driving import Worker, worker_name
+from workflows.operations.workers import Registration
 from workflows.queries.runs import live_runs, waiting_runs
-from workflows.statuses import RunStatus
+from workflows.statuses import RunStatus, WorkerKind
 
 MOST_THREADS = 64
 
@@ -42,8 +43,12 @@ class Command(WaypostCommand):
             if not options["quiet"]:
                 self.write_now(f"worker {name} drives up to {counted(options['threads'], 'run')} at once")
             try:
-                crew = Crew(worker, drivers=options["threads"])
-                crew.work(until=lambda: options["burst"] and not live_runs())
+                drivers = options["threads"]
+                with Registration(
+                    kind=WorkerKind.RUN_WORKER, drivers=drivers, is_stopping=stopping.is_stopping
+                ) as registration:
+                    crew = Crew(worker, drivers=drivers, on_look=registration.looked)
+                    crew.work(until=lambda: options["burst"] and not live_runs())
             finally:
                 view.close()
                 worker.close()

@@ -28,6 +28,7 @@ from workflows.operations.crew import drive_tree
 from workflows.operations.driving import Worker
 from workflows.operations.people import shell_actor
 from workflows.operations.runs import Start, start
+from workflows.operations.workers import told_when_it_takes_long
 from workflows.queries.questions import open_questions
 from workflows.queries.runs import find_run, run_document, run_result
 from workflows.queries.waiting import driven_by, status_of_tree, tree_of
@@ -145,7 +146,8 @@ class Command(WaypostCommand):
             worker = Worker(stopping=stopping.is_stopping, pause=pause, observer=view)
             stopping.end_effects = worker.stop_effects
             try:
-                drive_tree(worker, number, max_visits=options["max_steps"], on_idle=teller.look)
+                with told_when_it_takes_long(stopping.is_stopping):
+                    drive_tree(worker, number, max_visits=options["max_steps"], on_idle=teller.look)
             finally:
                 view.close()
                 worker.close()
