@@ -34,7 +34,7 @@ PARTS = {
     "limit": "Limit",
     "checks": "Check",
 }
-COMMANDS = ("run_workflow", "run_worker", "serve", "workflows", "runs", "check_ledger", "prune_runs")
+COMMANDS = ("run_workflow", "run_worker", "serve", "up", "workflows", "runs", "check_ledger", "prune_runs", "notifications")
 
 
 def table(heads: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
