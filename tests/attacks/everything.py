@@ -1,6 +1,17 @@
 """Every world there is: importing them registers them."""
 
-from tests.attacks import batches, forks, notifying, operators, people
+from tests.attacks import batches, forks, lines, notifying, operators, people, schedules
 from tests.attacks.verbs import ATTACKED, ATTACKS, ledger_verbs
 
-__all__ = ["ATTACKED", "ATTACKS", "batches", "forks", "ledger_verbs", "notifying", "operators", "people"]
+__all__ = [
+    "ATTACKED",
+    "ATTACKS",
+    "batches",
+    "forks",
+    "ledger_verbs",
+    "lines",
+    "notifying",
+    "operators",
+    "people",
+    "schedules",
+]

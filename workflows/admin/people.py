@@ -10,6 +10,10 @@ from django.contrib.auth.models import Group, Permission, User
 from django.db.models import QuerySet
 from django.http import HttpRequest
 
+from workflows.operations.access import may
+from workflows.operations.people import user_actor
+from workflows.operations.sessions import end_all
+
 if TYPE_CHECKING:
     _UserAdmin = UserAdmin[User]
 else:
@@ -27,6 +31,15 @@ class PersonAdmin(_UserAdmin):
     list_display = ("username", "first_name", "last_name", "is_active", "is_staff", "is_superuser", "last_login")
     list_filter = ("is_active", "is_staff", "groups")
     show_full_result_count = False
+    actions = ("end_sessions",)
+
+    @admin.action(description="End all sessions of these people", permissions=["end_session"])
+    def end_sessions(self, request: HttpRequest, people: QuerySet[User]) -> None:
+        ended = sum(end_all(person, actor=user_actor(request.user)) for person in people)
+        self.message_user(request, f"{ended} session{'' if ended == 1 else 's'} ended.")
+
+    def has_end_session_permission(self, request: HttpRequest) -> bool:
+        return may(user_actor(request.user), "end_session")
 
     def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         return False

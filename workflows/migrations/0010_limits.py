@@ -2,29 +2,36 @@
 
 from __future__ import annotations
 
+from django.conf import settings
 from django.contrib.auth.management import create_permissions
 from django.db import migrations, models
 
 from workflows.models.error_code import ErrorCode
 
+#: Whoever has the first permission gets the second: who looks at slots looks at the starts that a rate counts, and who
+#: changes people ends their sessions.
+ALSO = (("view_slot", "view_limitstart"), ("change_user", "end_session"))
 
-def let_see_starts(apps, schema_editor):
-    """Who may look at slots may look at the starts that a rate counts."""
+
+def give_permissions(apps, schema_editor):
     using = schema_editor.connection.alias
     config = apps.get_app_config("workflows")
     config.models_module = True  # permissions come into being after all migrations, which is too late for the groups
     create_permissions(config, apps=apps, verbosity=0, using=using)
     config.models_module = None
     permissions = apps.get_model("auth", "Permission").objects.using(using)
-    starts = permissions.get(codename="view_limitstart", content_type__app_label="workflows")
     groups = apps.get_model("auth", "Group").objects.using(using)
-    of_slots = groups.filter(permissions__codename="view_slot", permissions__content_type__app_label="workflows")
-    for group in of_slots.distinct():
-        group.permissions.add(starts)
+    for has, gets in ALSO:
+        permission = permissions.get(codename=gets, content_type__app_label="workflows")
+        for group in groups.filter(permissions__codename=has).distinct():
+            group.permissions.add(permission)
 
 
 class Migration(migrations.Migration):
-    dependencies = [("workflows", "0009_external")]
+    dependencies = [
+        migrations.swappable_dependency(settings.AUTH_USER_MODEL),
+        ("workflows", "0009_external"),
+    ]
 
     operations = [
         migrations.AddField("limitgroup", "window_ms", models.BigIntegerField(db_default=0, default=0)),
@@ -52,5 +59,24 @@ class Migration(migrations.Migration):
                 condition=~models.Q(error=""),
             ),
         ),
-        migrations.RunPython(let_see_starts, migrations.RunPython.noop, elidable=False),
+        migrations.CreateModel(
+            name="LoginSession",
+            fields=[
+                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
+                ("session_key", models.CharField(max_length=40, unique=True)),
+                ("began_at", models.DateTimeField()),
+                ("seen_at", models.DateTimeField()),
+                ("address", models.CharField(blank=True, max_length=45)),
+                ("browser", models.CharField(blank=True, max_length=80)),
+                (
+                    "user",
+                    models.ForeignKey(on_delete=models.CASCADE, related_name="+", to=settings.AUTH_USER_MODEL),
+                ),
+            ],
+            options={
+                "permissions": [("end_session", "Can end the sessions of others")],
+                "default_permissions": (),
+            },
+        ),
+        migrations.RunPython(give_permissions, migrations.RunPython.noop, elidable=False),
     ]

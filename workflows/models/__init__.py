@@ -16,6 +16,7 @@ from workflows.models.history import RowVersion
 from workflows.models.interrupt import Interrupt, Vote
 from workflows.models.lease import Lease
 from workflows.models.notification import Delivery, Notification, NotificationPreference, Webhook
+from workflows.models.login_session import LoginSession
 from workflows.models.payload import Payload
 from workflows.models.run import Run
 from workflows.models.run_filter import RunFilter
@@ -42,6 +43,7 @@ __all__ = [
     "Lease",
     "LimitGroup",
     "LimitStart",
+    "LoginSession",
     "Notification",
     "NotificationPreference",
     "Payload",

@@ -16,6 +16,7 @@ from workflows.ledger import workers
 from workflows.operations import bulk, external, firing
 from workflows.operations.notifications import tell_missed, tell_news
 from workflows.operations.notifications_sending import COURIER
+from workflows.operations.sessions import forget_ended
 from workflows.operations.tallying import TALLY_S, write_tallies
 
 logger = logging.getLogger(__name__)
@@ -44,6 +45,7 @@ def all_duties() -> tuple[Duty, ...]:
         Duty(name="notifications", every_s=2.0, do=tell_news),
         Duty(name="missed notifications", every_s=300.0, do=tell_missed),
         Duty(name="deliveries", every_s=1.0, do=COURIER.look),
+        Duty(name="old sessions", every_s=3600.0, do=forget_ended),
         Duty(name="silent workers", every_s=60.0, do=workers.forget),
         Duty(name="tallies", every_s=TALLY_S, do=write_tallies),
     )

@@ -1,4 +1,4 @@
-"""Account: logging in and out, the password, and the theme of this browser."""
+"""Account: logging in and out, the password, the sessions, and the theme of this browser."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from django.utils.http import url_has_allowed_host_and_scheme
 
 from workflows.pages.guard import FORM, POST, page
 from workflows.pages.tags import THEMES
+from workflows.queries.sessions import sessions_of
 
 _A_YEAR_S = 365 * 86_400
 
@@ -28,6 +29,10 @@ class _Login(auth_views.LoginView):
 class _Password(auth_views.PasswordChangeView):
     template_name = "account/account.html"
     success_url = "/account/?changed=1"
+
+    def get_context_data(self, **more: object) -> dict[str, object]:
+        sessions = sessions_of(self.request.user, this_key=self.request.session.session_key)
+        return super().get_context_data(sessions=sessions, **more)
 
 
 login = page(methods=FORM, is_public=True)(_Login.as_view())

@@ -21,6 +21,7 @@ from workflows.pages import (
     run_urls,
     runs,
     schedule_urls,
+    sessions,
     workflow_urls,
 )
 
@@ -33,6 +34,8 @@ urlpatterns = [
     path("login/", account.login, name="login"),
     path("logout/", account.logout, name="logout"),
     path("account/", account.account, name="account"),
+    path("account/sessions/<int:session>/end/", sessions.end_one, name="session_end"),
+    path("account/sessions/end-others/", sessions.end_others, name="session_end_others"),
     path("account/keys/", keys.keys, name="keys"),
     path("account/notifications/", notifications.preferences, name="notification_preferences"),
     path("theme/", account.theme, name="theme"),
