@@ -70,7 +70,7 @@ class WorkFacts:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WaitFacts:
     """A scope that waits. ``step`` is told with its place (``each[3]/fetch``); what is known besides the cause depends
-    on it: ``signal``, ``people`` (who may answer), ``missing`` (code), ``attempt``, ``child``, ``line``."""
+    on it: ``signal``, ``people`` (who may answer), ``missing`` (code), ``attempt``, ``child``, ``line``, ``work``."""
 
     cause: str
     step: str

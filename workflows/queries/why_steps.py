@@ -148,9 +148,10 @@ def _external(standing: Standing, wait: WaitFacts) -> Because:
         advice = f'A program that asks for work of "{work.queue}" gets it; look whether one runs.'
     return Because(
         code="external",
-        sentence=f"{wait.step} waits for another program that does its work.",
+        sentence=sentence,
         since=wait.since,
         until=wait.until,
+        advice=advice,
         target=_visit(standing, wait),
         passes=True,
     )
