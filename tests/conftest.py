@@ -99,6 +99,7 @@ def _sound_ledger(request: pytest.FixtureRequest) -> Iterator[None]:
         return
     request.getfixturevalue("db")
     failed = request.session.testsfailed
+    soundness.forget_inspection()
     yield
     if request.session.testsfailed == failed:
         problems = soundness.problems_left()

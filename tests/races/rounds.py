@@ -23,8 +23,6 @@ from workflows.ledger.write_queue import queue_for
 
 #: Rounds of a race; ``python -m tests.races --rounds 1000`` plays more.
 ROUNDS = int(os.environ.get("WAYPOST_TEST_ROUNDS", "50"))
-#: The same for races whose rounds cost more.
-DEAR_ROUNDS = ROUNDS if "WAYPOST_TEST_ROUNDS" in os.environ else 15
 Call = Callable[[], Any]
 
 

@@ -11,7 +11,7 @@ from uuid import uuid4
 
 import pytest
 
-from tests.races.rounds import DEAR_ROUNDS, Order, Race, in_order, pair
+from tests.races.rounds import ROUNDS, Order, Race, in_order, pair
 from tests.support.forks import fork_at
 from tests.support.hand import ENGINE_VERSIONS, TTL_MS, Hand, expire
 from tests.support.kinds import bad, ok
@@ -269,6 +269,6 @@ def test_the_second_one_waits_for_the_first_and_is_told(prepare: Callable[[], Ra
 def test_at_the_same_instant_it_ends_as_in_one_of_the_orders(prepare: Callable[[], Race]) -> None:
     """SET.3, INT.3, INT.8, PUB.3, PUB.4, LEASE.3, ABR.1, CHD.1, CHD.3, ADM.6, CTL.2, FORK.7"""
     with pair() as two:
-        for _ in range(DEAR_ROUNDS):
+        for _ in range(ROUNDS):
             assert two.run(prepare()) in RACES[prepare]
     assert_sound()
