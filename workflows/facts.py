@@ -357,6 +357,10 @@ class Facts(Protocol):
         """Whether a scope stands in line for a limit slot: "", ``waiting``, or ``given``."""
         ...
 
+    def turn_ms(self, scope: str) -> int | None:
+        """When the rate of a limit lets a scope go on that is the first of its line; None: something else does."""
+        ...
+
     def plan(self, plan_id: int) -> Plan:
         """A plan that was frozen beside this run's: that of a child workflow. Raises ``plan.corrupt``."""
         ...
@@ -364,7 +368,3 @@ class Facts(Protocol):
     def is_occupied(self, visit: int) -> bool:
         """Whether a function of this visit was settled without it and still runs in this process."""
         ...
-    def turn_ms(self, scope: str) -> int | None:
-        """When the rate of a limit lets a scope go on that is the first of its line; None: something else does."""
-        ...
-

@@ -45,7 +45,7 @@ manage.main()
 def imported_by(processes: Processes, *words: str) -> set[str]:
     """Every module that a command has imported when it ends. (Of ``-X importtime`` some are missing.)"""
     done = processes.start_python("-c", STARTED, *words)
-    stdout, stderr = done.communicate(timeout=TIMEOUT_S)
+    _, stderr = done.communicate(timeout=TIMEOUT_S)
     assert done.returncode == 0, stderr
     return set(stderr.splitlines()[-1].split())
 

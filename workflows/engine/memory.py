@@ -211,12 +211,6 @@ class Memory:
         return self._fanouts[visit]
 
     def counts(self, visit: int) -> FanoutCounts:
-        return self._place(scope)[0]
-
-    def turn_ms(self, scope: str) -> int | None:
-        return self._place(scope)[1]
-
-    def _place(self, scope: str) -> tuple[str, int | None]:
         return self._counts[visit]
 
     def visits_below(self, visit: int) -> int:
@@ -235,14 +229,14 @@ class Memory:
     def ended_items(self, visit: int) -> Mapping[int, ScopeRow]:
         rows = Scope.objects.filter(run_id=self.identity.id, parent_visit=visit, phase=ScopePhase.ENDED)
         ended = {row["index"]: ScopeRow(**row) for row in rows.values(*column_names(ScopeRow))}
-    def offer(self, visit: int) -> OfferRow | None:
-        return self._offers.get(visit)
-
         self.payloads.get_many(row.output_digest for row in ended.values() if row.output_digest is not None)
         return ended
 
     def interrupt(self, visit: int) -> InterruptRow | None:
         return self._interrupts.get(visit)
+
+    def offer(self, visit: int) -> OfferRow | None:
+        return self._offers.get(visit)
 
     def child(self, dispatch_id: str) -> ChildRow | None:
         return self._children.get(dispatch_id)
@@ -251,6 +245,12 @@ class Memory:
         return int(Run.objects.filter(parent_run_id=self.identity.id).count())
 
     def place(self, scope: str) -> str:
+        return self._place(scope)[0]
+
+    def turn_ms(self, scope: str) -> int | None:
+        return self._place(scope)[1]
+
+    def _place(self, scope: str) -> tuple[str, int | None]:
         if self._places is None:  # only steps with a limit ask
             self._places = self._read_places()
         return self._places.get(scope, ("", None))

@@ -65,9 +65,9 @@ class Batch:
     children: tuple[ChildPublication, ...] = ()
     slots_wanted: tuple[SlotWish, ...] = ()
     slots_freed: tuple[str, ...] = ()
+    slots_used: tuple[str, ...] = ()
     frees_run_slot: bool = False
     controls: tuple[int, ...] = ()
-    slots_used: tuple[str, ...] = ()
     controls_at: Any = None
 
     @property
@@ -84,10 +84,10 @@ class SlotWish:
     group: str
     max: int
     entered_ms: int
-
-
     starts: int | None = None
     per_ms: int | None = None
+
+
 @dataclass(frozen=True, slots=True)
 class VariablesRow:
     path: str
