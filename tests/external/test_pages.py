@@ -11,6 +11,7 @@ from tests.external.programs import Program, offered, open_offer
 from tests.pages.visitors import LOOK, visitor
 from workflows.clock import moment
 from workflows.ledger.external import lapse
+from workflows.models import ExternalOffer
 from workflows.queries.external import offers_of, queues_of
 from workflows.queries.why_rows import why_run
 
@@ -80,3 +81,16 @@ def test_the_command_that_says_why_knows_the_queue() -> None:
     player = offered()
     said = manage("runs", "why", str(player.run_id))
     assert 'waits in the queue "labelling"' in said.out
+
+
+def test_the_admin_shows_offers_and_no_hash_of_a_token() -> None:
+    """EXT.10"""
+    player, program = offered(), Program()
+    program.reserve(open_offer(player))
+    offer = ExternalOffer.objects.get()
+    client = visitor(is_staff=True, is_superuser=True)
+    listed = client.get("/admin/workflows/externaloffer/")
+    shown = client.get(f"/admin/workflows/externaloffer/{offer.pk}/change/")
+    assert (listed.status_code, shown.status_code) == (200, 200)
+    assert "robot 1" in listed.content.decode()
+    assert offer.token_hash not in shown.content.decode()
