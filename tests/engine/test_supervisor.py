@@ -215,20 +215,22 @@ def test_a_killed_worker_leaves_no_process_behind(script: str) -> None:
         worker.close()
 
 
-@pytest.mark.parametrize("seed", range(8))
-def test_a_worker_killed_at_any_moment_of_a_start_leaves_no_process_behind(seed: int) -> None:
+def test_a_worker_killed_at_any_moment_of_a_start_leaves_no_process_behind() -> None:
     """LEASE.7: many processes start, so the kill also falls between the start of one and its registration."""
-    moment = random.Random(seed).uniform(0.0, 0.04)
-    worker = Worker("setsid sleep 60 >/dev/null 2>&1 & sleep 60", threads=20)
+    workers: list[Worker] = []
     try:
-        wait_until(lambda: children_of(worker.process.pid))
-        time.sleep(moment)
-        worker.process.kill()
-        worker.process.wait()
+        for seed in range(8):
+            workers.append(Worker("setsid sleep 60 >/dev/null 2>&1 & sleep 60", threads=20))
+            process = workers[-1].process
+            wait_until(lambda process=process: children_of(process.pid))  # type: ignore[misc]
+            time.sleep(random.Random(seed).uniform(0.0, 0.04))
+            process.kill()
+            process.wait()
 
-        _wait_for_quiet(worker)
+        _wait_for_quiet(*workers)
     finally:
-        worker.close()
+        for worker in workers:
+            worker.close()
 
 
 def test_the_processes_of_a_frozen_worker_are_killed_when_its_deadline_passes() -> None:
@@ -243,10 +245,10 @@ def test_the_processes_of_a_frozen_worker_are_killed_when_its_deadline_passes() 
         worker.close()
 
 
-def _wait_for_quiet(worker: Worker) -> None:
-    """No effect is left once the supervisor has looked for the last time, one second after the end of the worker."""
+def _wait_for_quiet(*workers: Worker) -> None:
+    """No effect is left once the supervisor has looked for the last time, one second after the end of its worker."""
     time.sleep(1.3)
-    assert worker.effects() == []
+    assert [worker.effects() for worker in workers] == [[] for _ in workers]
 
 
 def _state(pid: int) -> str:
