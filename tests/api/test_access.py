@@ -87,8 +87,8 @@ def test_roles_may_what_their_permissions_say(world: World, role: str) -> None:
 
 def test_a_workflow_of_other_groups_does_not_exist(world: World) -> None:
     """API.2, WEB.2"""
-    for workflow in Workflow.objects.all():
-        WorkflowAccess.objects.create(workflow=workflow, group=Group.objects.create(name=f"only {workflow.name}"))
+    for row in Workflow.objects.all():
+        WorkflowAccess.objects.create(workflow=row, group=Group.objects.create(name=f"only {row.name}"))
     admin = Program(key_of(person(name="ada", groups=("admin",))))
     before = rows()
     for name, call in CALLS.items():

@@ -47,7 +47,6 @@ def identify(request: HttpRequest) -> Caller:
         caller = caller_of_key(text.strip(), now=now)
         if caller.key is not None:
             allotment.spend(caller.key, now=now)
-        request.user = cast(Any, caller.user)
         return caller
     if not request.user.is_authenticated:
         raise Refusal("request.unauthenticated", reason="Nobody is logged in, and there is no key.")
