@@ -23,6 +23,7 @@ ROUTERS = (
     ("/runs", "workflows.api.events.router"),
     ("/questions", "workflows.api.questions.router"),
     ("/external", "workflows.api.external.router"),
+    ("/schedules", "workflows.api.schedules.router"),
 )
 
 

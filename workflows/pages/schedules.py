@@ -11,14 +11,19 @@ from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.shortcuts import redirect, render, resolve_url
 
 from workflows.errors import Refusal
-from workflows.models import Workflow
 from workflows.operations import schedules as operation
 from workflows.operations.access import may, words_of
 from workflows.operations.people import Actor
-from workflows.operations.versions import version_definition
 from workflows.pages.guard import FORM, actor, page, visible_workflow
-from workflows.queries.schedules import MOST_FIRES, ScheduleRow, fires_of, next_of, schedule_list, schedule_of
-from workflows.queries.schedules import shown_params as without_secrets
+from workflows.queries.schedules import (
+    MOST_FIRES,
+    ScheduleRow,
+    fires_of,
+    next_of,
+    schedule_list,
+    schedule_of,
+    shown_params,
+)
 
 LOOK = "workflows.view_schedule"
 
@@ -96,7 +101,7 @@ def schedule(request: HttpRequest, number: int) -> HttpResponse:
     who = actor(request)
     context = {
         "schedule": row,
-        "params": _params(row),
+        "params": shown_params(row),
         "next_times": next_of(row),
         "fires": fires[:MOST_FIRES],
         "has_more": len(fires) > MOST_FIRES,
@@ -106,16 +111,6 @@ def schedule(request: HttpRequest, number: int) -> HttpResponse:
         "may_start": may(who, "start_run"),
     }
     return render(request, "schedules/schedule.html", context)
-
-
-def _params(row: ScheduleRow) -> dict[str, object]:
-    if not row.params:
-        return {}
-    try:
-        plan = version_definition(Workflow.objects.get(name=row.workflow)).plan
-    except Refusal:  # which of them are sensitive cannot be known
-        return dict.fromkeys(row.params, "(hidden)")
-    return without_secrets(row, plan.params)
 
 
 @page(methods=FORM, needs=LOOK)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from itertools import islice
@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING, Any
 from django.db.models import OuterRef, QuerySet, Subquery
 
 from workflows.clock import database_now_ms, moment
+from workflows.definitions.compiler import compiled
 from workflows.definitions.timetables import Timetable
 from workflows.errors import Refusal
-from workflows.models import Run, Schedule, ScheduleFire
+from workflows.models import Run, Schedule, ScheduleFire, Workflow
 from workflows.queries.runs import moment_text
 from workflows.statuses import FireStatus
 
@@ -167,9 +168,19 @@ def schedule_of(number: int, user: AbstractUser | AnonymousUser | None = None) -
     return found[0]
 
 
-def shown_params(row: ScheduleRow, declarations: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
-    """The parameters of a schedule without the values of those that are declared sensitive."""
-    hidden = {one["name"] for one in declarations if one.get("sensitive")}
+def shown_params(row: ScheduleRow) -> dict[str, Any]:
+    """The parameters of a schedule, without the values of those that the current version declares as sensitive."""
+    if not row.params:
+        return {}
+    workflow = Workflow.objects.select_related("current").filter(name=row.workflow).first()
+    current = workflow.current if workflow is not None else None
+    try:
+        declared = compiled(current.hash, current.document).params if current is not None else None
+    except Refusal:
+        declared = None
+    if declared is None:  # which of them are sensitive cannot be known
+        return dict.fromkeys(row.params, HIDDEN)
+    hidden = {one["name"] for one in declared if one.get("sensitive")}
     return {name: HIDDEN if name in hidden else value for name, value in row.params.items()}
 
 
