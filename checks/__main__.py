@@ -55,7 +55,7 @@ def _python(*words: str) -> tuple[str, ...]:
 
 def all_checks(workers: int, shares: int = 1) -> list[Check]:
     tests = _python("-m", "pytest", "-q", "-n", str(workers), "--ignore", "tests/browser")
-    browser = _python("-m", "pytest", "-q", "-p", "no:xdist", "tests/browser")
+    browser = _python("-m", "pytest", "-q", "-n", str(min(2, workers)), "tests/browser")
     return [
         Check(name="format", title="ruff format", command=(str(_BIN / "ruff"), "format", "--check", "--quiet", ".")),
         Check(name="lint", title="ruff", command=(str(_BIN / "ruff"), "check", "--quiet", ".")),

@@ -9,6 +9,7 @@ import pytest
 
 from checks import __main__ as checks
 from checks.__main__ import Check, all_checks, main, run
+from checks.shares import shares
 from tests.processes import PROJECT
 
 
@@ -61,3 +62,11 @@ def test_the_checks_can_be_named(capsys: pytest.CaptureFixture[str], monkeypatch
 def test_the_development_page_lists_every_check() -> None:
     page = (PROJECT / "docs" / "development.md").read_text()
     assert re.findall(r"^\| `([a-z-]+)` \|", page, re.M) == [check.name for check in all_checks(2)]
+
+
+@pytest.mark.parametrize(
+    ("loop_s", "cores", "number"),
+    [(0.2, 2, 1), (0.43, 2, 1), (0.43, 1, 2), (0.7, 2, 2), (0.7, 8, 1), (2.0, 2, 4), (0.0, 64, 1)],
+)
+def test_a_machine_tries_as_much_as_it_has_time_for(loop_s: float, cores: int, number: int) -> None:
+    assert shares(loop_s, cores) == number
