@@ -62,13 +62,13 @@ SILENCED_SYSTEM_CHECKS = ["security.W005", "security.W021"]
 INSTALLED_APPS = [
     # without the one that looks for admin modules at once: config/urls.py does, and commands do without them
     "django.contrib.admin.apps.SimpleAdminConfig",
+    "workflows.apps.WorkflowsConfig",  # before what it brings commands of its own for
     "django.contrib.auth",
     "django.contrib.contenttypes",
     "django.contrib.sessions",
     "django.contrib.messages",
     "django.contrib.staticfiles",
     "axes",
-    "workflows.apps.WorkflowsConfig",
 ]
 MIDDLEWARE = [
     "config.requests.RequestId",

@@ -565,3 +565,22 @@ def test_a_moment_at_which_nothing_can_start_is_told_and_what_was_typed_stays(st
     assert told in page_text(answer)
     assert f'value="{start_at}"' in page_text(answer)
     assert not Run.objects.exists()
+
+
+def test_a_sensitive_text_of_several_lines_is_masked_and_comes_back_as_it_was_typed() -> None:
+    published(
+        workflow(
+            "  - { id: work, kind: shell, run: make }",
+            before="params: { key: { type: string, multiline: true, sensitive: true }, n: { type: integer } }",
+        )
+    )
+    client = visitor(*START)
+    refused = client.post(ADDRESS, {"field-key": "one\ntwo", "field-n": "x", "key": "k"})
+    area = re.search(r"<textarea [^>]*name=\"field-key\"[^>]*>\n(.*?)</textarea>", refused.content.decode(), re.DOTALL)
+    assert refused.status_code == 422
+    assert area is not None
+    assert 'class="mono masked"' in area[0]
+    assert area[1] == "one\ntwo"
+    client.post(ADDRESS, {"field-key": "one\ntwo", "field-n": "1", "key": "k"})
+    stored = Payload.objects.get(digest=Run.objects.get().params_digest)
+    assert decode(stored.text)["key"] == "one\ntwo"

@@ -10,6 +10,8 @@ from django.contrib.auth.models import Group, Permission, User
 from django.db.models import QuerySet
 from django.http import HttpRequest
 
+from workflows.admin.base import LedgerAdmin
+from workflows.models import LoginSession
 from workflows.operations.access import may
 from workflows.operations.people import user_actor
 from workflows.operations.sessions import end_all
@@ -76,6 +78,18 @@ class RoleAdmin(GroupAdmin):
         if db_field.name == "permissions" and request is not None:
             options["queryset"] = _permissions_within(request)
         return super().formfield_for_manytomany(db_field, request, **options)
+
+
+@admin.register(LoginSession)
+class LoginSessionAdmin(LedgerAdmin):
+    """Where people are logged in; ended with the action on the people."""
+
+    path_to_run = ""
+    list_display = ("user", "browser", "address", "began_at", "seen_at")
+    search_fields = ("user__username__startswith",)
+
+    def get_fields(self, request: HttpRequest, obj: Any = None) -> list[Any]:
+        return [name for name in super().get_fields(request, obj) if name != "session_key"]
 
 
 def _permissions_within(request: HttpRequest) -> QuerySet[Permission]:

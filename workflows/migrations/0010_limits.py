@@ -9,8 +9,8 @@ from django.db import migrations, models
 from workflows.models.error_code import ErrorCode
 
 #: Whoever has the first permission gets the second: who looks at slots looks at the starts that a rate counts, and who
-#: changes people ends their sessions.
-ALSO = (("view_slot", "view_limitstart"), ("change_user", "end_session"))
+#: changes people sees and ends their sessions.
+ALSO = (("view_slot", "view_limitstart"), ("change_user", "view_loginsession"), ("change_user", "end_session"))
 
 
 def give_permissions(apps, schema_editor):
@@ -49,6 +49,9 @@ class Migration(migrations.Migration):
             ],
             options={"indexes": [models.Index(fields=["name", "-started_ms"], name="limitstart_latest")]},
         ),
+        migrations.AlterModelOptions(
+            "scopevars", {"verbose_name": "variables of scopes", "verbose_name_plural": "variables of scopes"}
+        ),
         migrations.AddIndex("run", models.Index(fields=["started_at"], name="run_by_start")),
         migrations.AddIndex(
             "run",
@@ -75,7 +78,7 @@ class Migration(migrations.Migration):
             ],
             options={
                 "permissions": [("end_session", "Can end the sessions of others")],
-                "default_permissions": (),
+                "default_permissions": ("view",),
             },
         ),
         migrations.RunPython(give_permissions, migrations.RunPython.noop, elidable=False),

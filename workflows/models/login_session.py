@@ -20,7 +20,7 @@ class LoginSession(models.Model):
     browser = models.CharField(max_length=80, blank=True)
 
     class Meta:
-        default_permissions = ()
+        default_permissions = ("view",)
         permissions = [("end_session", "Can end the sessions of others")]
 
     def __str__(self) -> str:

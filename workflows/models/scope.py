@@ -83,6 +83,7 @@ class ScopeVars(RunRow):
     values = models.TextField(default="{}")
 
     class Meta:
+        verbose_name = verbose_name_plural = "variables of scopes"
         constraints = [models.UniqueConstraint(fields=["run", "path"], name="scopevars_path_once")]
 
     def __str__(self) -> str:

@@ -14,6 +14,8 @@ from typing import Any
 from workflows.definitions.field_values import converted
 from workflows.errors import Problem
 
+#: Kinds of fields whose content is not shown.
+SECRETS = ("secret", "secret area")
 PREFIX = "field-"
 Declaration = Mapping[str, Any]
 #: Widgets of numbers and times by type; the rest follows from other keys of the declaration.
@@ -108,7 +110,7 @@ def _view(declaration: Declaration, posted: Mapping[str, str] | None, problems: 
     name = declaration["name"]
     value = _normal(posted.get(PREFIX + name, "")) if posted is not None else _default_text(declaration)
     widget = _widget(declaration)
-    is_secret = widget == "secret"
+    is_secret = widget in SECRETS
     return FieldView(
         name=name,
         label=str(declaration.get("title") or name.replace("_", " ").capitalize()),
@@ -128,7 +130,7 @@ def _widget(declaration: Declaration) -> str:
     if declaration.get("enum") or kind == "boolean":
         return "choices"
     if declaration.get("sensitive") and kind == "string":
-        return "secret"
+        return "secret area" if declaration.get("multiline") else "secret"
     if kind == "string":
         return "area" if declaration.get("multiline") else "text"
     if kind in ("array", "object"):

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 
 import django.db
+from django.contrib.auth import SESSION_KEY
 from django.http import HttpRequest, HttpResponse
 
 from workflows.operations.sessions import note_session
@@ -28,16 +29,16 @@ _SYSTEMS = (
 
 
 class Presence:
-    """Middleware. A session is noted with its first POST, which is the login, and then once in a while; a request that
-    only looks at something begins no session and waits for nobody."""
+    """Middleware. A session is noted with the login, then once in a while; a database that is busy is left alone."""
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
         self.get_response = get_response
 
     def __call__(self, request: HttpRequest) -> HttpResponse:
+        is_login = request.method == "POST" and SESSION_KEY not in request.session
         response = self.get_response(request)
         user = getattr(request, "user", None)
-        if user is not None and user.is_authenticated and _is_due(request):
+        if user is not None and user.is_authenticated and _is_due(request, is_login):
             try:
                 _note(request)
             except django.db.Error as error:  # a busy database: it is noted with another request
@@ -45,10 +46,10 @@ class Presence:
         return response
 
 
-def _is_due(request: HttpRequest) -> bool:
+def _is_due(request: HttpRequest, is_login: bool) -> bool:
     noted = request.session.get(NOTED)
-    if noted is None or not request.session.session_key:
-        return request.method == "POST"
+    if is_login or noted is None:
+        return is_login
     noted_at, key = noted
     return bool(time.time() - noted_at > NOTED_EVERY_S or key != _short(request.session.session_key))
 

@@ -12,7 +12,7 @@ from typing import Any
 
 from workflows.definitions.field_values import converted
 from workflows.errors import Problem
-from workflows.pages.fields import PREFIX, Choice, FieldView, Typed, field_views, typed
+from workflows.pages.fields import PREFIX, SECRETS, Choice, FieldView, Typed, field_views, typed
 from workflows.pages.tags import pretty
 
 Declaration = Mapping[str, Any]
@@ -58,7 +58,7 @@ def start_fields(
 def _field(declaration: Declaration, texts: Texts, problems: Sequence[Problem]) -> FieldView:
     view = field_views([declaration], texts, problems)[0]
     # what a person typed into a hidden field is theirs; it comes back like everything else
-    typed_text = texts.get(view.input_name, "") if view.widget == "secret" else view.value
+    typed_text = texts.get(view.input_name, "") if view.widget in SECRETS else view.value
     return replace(
         view, value=typed_text, hint=_with_default(view.hint, declaration), choices=_with_foreign(view, texts)
     )
