@@ -7,6 +7,8 @@ from datetime import timedelta
 
 import pytest
 from django.contrib.auth.models import Group, User
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from tests.notifications.mail import Mailbox
@@ -22,6 +24,7 @@ from workflows.operations import notifications_wishes as wishes
 from workflows.operations.answering import Wish, answer
 from workflows.operations.notifications import record, tell_missed, tell_news, untold
 from workflows.operations.notifications_audience import Preference
+from workflows.operations.notifications_sending import due_lanes
 from workflows.statuses import About
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("mailbox")]
@@ -244,3 +247,23 @@ def test_a_question_that_was_answered_meanwhile_asks_nobody_any_more(mailbox: Ma
     send()
     assert mailbox.messages == []
     assert set(Delivery.objects.values_list("status", "error")) == {("dropped", "The question is not open any more.")}
+
+
+@pytest.mark.store("sqlite")
+def test_what_workers_look_for_every_second_is_found_by_an_index(mailbox: Mailbox) -> None:
+    """NOTE.1: however many events and deliveries there are."""
+    person("ops", "operator")
+    failed()
+    tell()
+    with CaptureQueriesContext(connection) as queries:
+        untold(since=timezone.now())
+        due_lanes(0)
+    with connection.cursor() as cursor:
+        plans = []
+        for query in queries:
+            cursor.execute(f"EXPLAIN QUERY PLAN {query['sql']}")
+            plans.append(cursor.fetchall()[0][3])
+    assert plans == [
+        "SEARCH workflows_event USING INDEX event_told (at>?)",
+        "SCAN workflows_delivery USING INDEX delivery_due",
+    ]

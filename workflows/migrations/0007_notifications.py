@@ -198,7 +198,9 @@ class Migration(migrations.Migration):
         ),
         migrations.AddIndex(
             model_name="delivery",
-            index=models.Index(condition=models.Q(("status", "waiting")), fields=["due_ms"], name="delivery_due"),
+            index=models.Index(
+                condition=models.Q(("status", "waiting")), fields=["webhook", "due_ms"], name="delivery_due"
+            ),
         ),
         migrations.AddIndex(
             model_name="delivery",

@@ -141,7 +141,7 @@ class Delivery(models.Model):
             models.CheckConstraint(condition=Q(status__in=DeliveryStatus.values), name="delivery_status_known"),
         ]
         indexes = [
-            models.Index(fields=["due_ms"], name="delivery_due", condition=Q(status="waiting")),
+            models.Index(fields=["webhook", "due_ms"], name="delivery_due", condition=Q(status="waiting")),
             models.Index(fields=["person", "-id"], name="delivery_by_person"),
         ]
         permissions = [("replay_delivery", "Can send notifications again")]

@@ -22,7 +22,7 @@ from workflows.conf import conf
 from workflows.errors import Refusal
 from workflows.ledger.notifying import Fact, Receiver, drop_notifications, record_notification
 from workflows.models import AuditEntry, Event, Notification, Run, Webhook
-from workflows.models.event import TOLD_TYPES
+from workflows.models.event import is_told
 from workflows.operations.notifications_audience import people_for
 
 logger = logging.getLogger(__name__)
@@ -69,7 +69,7 @@ def untold(*, since: datetime) -> list[Fact]:
     """Facts that no notification is written for, the oldest first."""
     known = Notification.objects.filter(run=OuterRef("run_id"), event=OuterRef("sequence"))
     # what a fork inherited happened to its origin
-    events = Event.objects.filter(~Exists(known), type__in=TOLD_TYPES, at__gte=since, inherited=False)
+    events = Event.objects.filter(is_told(), ~Exists(known), at__gte=since, inherited=False)
     rows = events.order_by("at", "pk").values_list("run_id", "sequence", "type", "at", "visit", "attempt")
     found = list(rows[:MOST_FACTS])
     names = dict(Run.objects.filter(pk__in={row[0] for row in found}).values_list("pk", "workflow__name"))
