@@ -21,6 +21,10 @@ POSTGRESQL_TIMEOUTS_MS = {
     "command": {"lock_timeout": 10_000, "statement_timeout": 25_000, "idle_in_transaction_session_timeout": 15_000},
 }
 
+#: Connections of one web process to PostgreSQL, shared by its threads: most of them wait for a browser, a long poll or
+#: a lock at any moment. One is lent for a request, or for one look of a long poll. ``timeout`` is in seconds.
+WEB_POOL = {"min_size": 1, "max_size": 16, "timeout": 10}
+
 
 def configure(database: dict[str, Any], *, process: str, journal_mode: str) -> dict[str, Any]:
     """``database`` (as parsed from a URL) with what Waypost needs of it; options that were given explicitly stay.
@@ -34,8 +38,10 @@ def configure(database: dict[str, Any], *, process: str, journal_mode: str) -> d
             database = {**database, "NAME": str(Path(database["NAME"]).absolute())}
     elif database["ENGINE"] == POSTGRESQL:
         options = _postgresql_options(options, process=process)
+    kept_s = 60 if process == "web" else None
     return {
-        "CONN_MAX_AGE": 60 if process == "web" else None,
+        # what a pool lends is given back after each request
+        "CONN_MAX_AGE": 0 if options.get("pool") else kept_s,
         "CONN_HEALTH_CHECKS": process == "web",
         **database,
         "ATOMIC_REQUESTS": False,
@@ -58,7 +64,9 @@ def _postgresql_options(given: dict[str, Any], *, process: str) -> dict[str, Any
         raise ImproperlyConfigured("PostgreSQL needs its driver: pip install 'waypost[postgres]'.")
     timeouts = " ".join(f"-c {name}={value}" for name, value in POSTGRESQL_TIMEOUTS_MS[process].items())
     spelled = given.pop("options", "")
+    has_pool = process == "web" and importlib.util.find_spec("psycopg_pool") is not None
     return {
+        **({"pool": dict(WEB_POOL)} if has_pool else {}),
         "server_side_binding": True,
         "prepare_threshold": 1,
         "application_name": "waypost",

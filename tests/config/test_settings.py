@@ -102,6 +102,17 @@ def test_postgresql_is_chosen_by_its_address(tmp_path: Path) -> None:
     }
 
 
+def test_web_processes_share_connections_and_workers_keep_theirs() -> None:
+    """A thread that waits for a browser or a long poll holds no connection."""
+    address = {"ENGINE": databases.POSTGRESQL, "NAME": "waypost", "OPTIONS": {}}
+    web = databases.configure(address, process="web", journal_mode="wal")
+    assert (web["OPTIONS"]["pool"], web["CONN_MAX_AGE"]) == (databases.WEB_POOL, 0)
+    worker = databases.configure(address, process="command", journal_mode="wal")
+    assert ("pool" in worker["OPTIONS"], worker["CONN_MAX_AGE"]) == (False, None)
+    given = databases.configure({**address, "OPTIONS": {"pool": False}}, process="web", journal_mode="wal")
+    assert (given["OPTIONS"]["pool"], given["CONN_MAX_AGE"]) == (False, 60)
+
+
 @pytest.mark.parametrize("process", ["web", "command"])
 def test_the_limits_of_a_postgresql_session_end_before_a_lease_does(process: str) -> None:
     assert sum(databases.POSTGRESQL_TIMEOUTS_MS[process].values()) < Conf(workspace_root=Path()).lease_ttl_ms
@@ -114,7 +125,7 @@ def test_the_defaults_of_the_environment_are_those_of_the_application() -> None:
     }
     conf = Conf(workspace_root=Path())
     assert defaults == {name: getattr(conf, name) for name in defaults}
-    assert len(defaults) == 6
+    assert len(defaults) == 9
 
 
 def test_every_variable_is_documented() -> None:
