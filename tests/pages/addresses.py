@@ -35,8 +35,10 @@ ADDRESSES: Mapping[str, Address] = {
     "account": Address(get=SELF, post=SELF),
     "keys": Address(get=SELF, post=SELF, data={"name": "", "days": "7"}),
     "notification_preferences": Address(get=SELF, post=SELF, data={"about": "everything"}),
-    "keys": Address(get=SELF, post=SELF, data={"name": "", "days": "7"}),
     "theme": Address(get=None, post=PUBLIC, data={"theme": "dark"}),
+    # ---- workers
+    "worker_list": Address(get="view_worker"),
+    "worker_part": Address(get="view_worker"),
     # ---- workflows
     "workflow_list": Address(get=LOOK_AT_WORKFLOWS),
     "workflow_new": Address(

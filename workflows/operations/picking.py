@@ -22,6 +22,7 @@ from typing import Any
 from django.db.models import Exists, OuterRef, Subquery
 
 from workflows.clock import database_now_ms, unix_ms
+from workflows.conf import KNOWN_ENGINE_VERSIONS
 from workflows.models import Lease, Run, Workflow
 from workflows.statuses import RunStatus
 
@@ -57,6 +58,14 @@ class Picker:
         found = self._in_turn(count * crowd)
         chosen = sorted(random.sample(range(len(found)), min(count, len(found))))  # spreads workers
         return [found[place] for place in chosen]
+
+    def count(self, most: int) -> int:
+        """How many runs could be picked, counted up to ``most``."""
+        woken = self._ready.filter(status__in=_PARKED, wake_at_ms__lte=self._now_ms)
+        parts = [self._ready.filter(status=status) for status in (RunStatus.QUEUED, RunStatus.RUNNING)]
+        found: int = sum(rows.order_by()[:most].count() for rows in (*parts, woken))
+        found += sum(len(orphans) for orphans in self._read_orphans().values())
+        return min(found, most)
 
     def _in_turn(self, count: int) -> list[int]:
         queues = {workflow: [place] for workflow, place in self._heads()}
@@ -148,3 +157,8 @@ class Picker:
         leased = Exists(Lease.objects.filter(run_id=OuterRef("pk"), expires_ms__gt=self._now_ms))
         runs = Run.objects.filter(~leased)
         return runs.exclude(Run.objects.lacks_slot()).exclude(Run.objects.starts_later(self._now_ms))
+
+
+def runnable_count(*, most: int) -> int:
+    """Runs that could go on and are driven by nobody, counted up to ``most``."""
+    return Picker(engine_versions=KNOWN_ENGINE_VERSIONS).count(most)

@@ -22,6 +22,7 @@ from workflows.pages import (
     runs,
     schedule_urls,
     sessions,
+    workers,
     workflow_urls,
 )
 
@@ -52,6 +53,8 @@ urlpatterns = [
     path("runs/<int:number>/questions/<int:visit>/", inbox.question, name="question"),
     path("runs/<int:number>/reconcile/<int:visit>/", reconciling.reconciling, name="reconcile"),
     path("audit/", audit.audit, name="audit"),
+    path("workers/", workers.worker_list, name="worker_list"),
+    path("parts/workers/", workers.worker_part, name="worker_part"),
     # ---- schedules
     *schedule_urls.urlpatterns,
     # ---- one run

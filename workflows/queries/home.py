@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import timedelta
 from typing import TYPE_CHECKING
 
-from django.db.models import Count, Max, Min
 from django.utils import timezone
 
-from workflows.clock import database_now_ms, moment
-from workflows.conf import conf
-from workflows.models import Lease, RunFilter
+from workflows.models import RunFilter
 from workflows.queries.inbox import Inbox, waiting_for
 from workflows.queries.run_list import RunRow, counts_by_status, run_page
 from workflows.queries.schedules import ScheduleRow, refused_schedules
-from workflows.queries.visible import seen_runs
-from workflows.statuses import LIVE_STATUSES, RunStatus
+from workflows.queries.workers import WorkerRow, WorkerState, workers
+from workflows.statuses import RunStatus
 
 if TYPE_CHECKING:
     from django.contrib.auth.models import AbstractUser, AnonymousUser
@@ -25,19 +22,6 @@ if TYPE_CHECKING:
 MOST_SHOWN = 8
 #: How long a failed run stays on home.
 LATELY = timedelta(days=1)
-#: Heartbeats that may be missed before a worker counts as silent.
-_MISSED_BEATS = 2
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WorkerRow:
-    """A process that drives runs. ``is_silent``: heartbeats are missing."""
-
-    name: str
-    runs: int
-    heartbeat_at: datetime
-    since: datetime
-    is_silent: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,7 +39,7 @@ class Home:
 
     @property
     def waits_for_nobody(self) -> bool:
-        return bool(self.stalled) and not self.workers
+        return bool(self.stalled) and not any(row.state is WorkerState.AT_WORK for row in self.workers)
 
 
 def home_of(user: AbstractUser | AnonymousUser) -> Home:
@@ -70,26 +54,8 @@ def home_of(user: AbstractUser | AnonymousUser) -> Home:
         failed=_rows(user, statuses=(RunStatus.FAILED,), ended_from=lately),
         live=_rows(user, statuses=going_on),
         refused=refused_schedules(user, limit=MOST_SHOWN) if user.has_perm("workflows.view_schedule") else [],
-        workers=workers(user),
+        workers=[row for row in workers(user) if row.state is not WorkerState.STOPPED],
     )
-
-
-def workers(user: AbstractUser | AnonymousUser) -> list[WorkerRow]:
-    """The workers that hold a lease on a run that the person sees, the longest silent first. Two queries."""
-    now_ms = database_now_ms()
-    leases = Lease.objects.filter(run__in=seen_runs(user).filter(status__in=LIVE_STATUSES), expires_ms__gt=now_ms)
-    rows = leases.values("owner").annotate(runs=Count("run"), beat=Max("heartbeat_ms"), first=Min("acquired_ms"))
-    silent_ms = conf().heartbeat_ms * _MISSED_BEATS
-    return [
-        WorkerRow(
-            name=row["owner"],
-            runs=row["runs"],
-            heartbeat_at=moment(row["beat"]),
-            since=moment(row["first"]),
-            is_silent=now_ms - row["beat"] > silent_ms,
-        )
-        for row in rows.order_by("beat")
-    ]
 
 
 def _rows(user: AbstractUser | AnonymousUser, **chosen: object) -> list[RunRow]:

@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING, Any
 
 from django.db.models import Max
 
-from workflows.clock import DatabaseNow, moment
+from workflows.clock import moment
 from workflows.definitions.parameters import for_expressions
 from workflows.definitions.plan import Plan
 from workflows.expressions import BadExpression
 from workflows.jsonvalue import decode, text_of
-from workflows.models import Lease, Payload, Run, Slot, Workflow
+from workflows.models import Lease, Payload, Run, Slot, Worker, Workflow
+from workflows.queries.workers import listening_count
 from workflows.statuses import SlotKind
 
 if TYPE_CHECKING:
@@ -27,10 +28,10 @@ MOST_PREFILLED = 256 * 1024
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Workers:
-    """``driving``: workers that hold a live lease. ``waiting_since``: the oldest moment at which a runnable run began
-    to wait; ``last_seen``: the latest sign of any worker."""
+    """``listening``: workers that take what becomes runnable now. ``waiting_since``: the oldest moment at which a
+    runnable run began to wait; ``last_seen``: the latest sign of any worker."""
 
-    driving: int
+    listening: int
     waiting: int
     waiting_since: datetime | None
     last_seen: datetime | None
@@ -68,13 +69,13 @@ _MOST_COUNTED = 100
 
 
 def workers_now() -> Workers:
-    """Signs of workers; a worker without a run leaves none in the database. Four queries."""
-    live = Lease.objects.filter(expires_ms__gt=DatabaseNow())
+    """Signs of workers. Seven queries."""
     waiting = Run.objects.runnable()
     first = waiting.order_by("pk").values_list("created_at", "wake_at_ms").first()
-    seen = Lease.objects.aggregate(seen=Max("heartbeat_ms"))["seen"]
+    signs = (Lease.objects.aggregate(seen=Max("heartbeat_ms")), Worker.objects.aggregate(seen=Max("beat_ms")))
+    seen = max((sign["seen"] or 0 for sign in signs), default=0)
     return Workers(
-        driving=live.values("owner").distinct().count(),
+        listening=listening_count(),
         waiting=waiting.order_by()[:_MOST_COUNTED].count() if first is not None else 0,
         waiting_since=_since(*first) if first is not None else None,
         last_seen=moment(seen) if seen else None,
