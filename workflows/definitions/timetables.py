@@ -12,11 +12,9 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
-from croniter import CroniterBadDateError, CroniterError, croniter
-
-from workflows.definitions.validation.cron import MOST_YEARS
-
 _MINUTE = timedelta(minutes=1)
+#: What does not come within so many years never does; 29 February takes eight at most, on a given weekday forty.
+MOST_YEARS = 50
 _LAST_YEAR = 9990
 
 
@@ -70,6 +68,8 @@ def zone_of(name: str) -> ZoneInfo:
 
 def _walls(cron: str, start: datetime, *, forward: bool) -> Iterator[datetime]:
     """The times of a wall clock that fit, after or before ``start``, without any regard to zones."""
+    from croniter import CroniterBadDateError, CroniterError, croniter  # slow to import, and few runs have a timetable
+
     try:
         times = croniter(cron, start, max_years_between_matches=MOST_YEARS)
         while True:

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from workflows.definitions.compiler import compiled
-from workflows.definitions.source import SourceError, read_source
 from workflows.errors import Problem, Refusal
 from workflows.ledger.publishing import StoredPlan, publish_plan
 from workflows.models import Plan, Workflow
@@ -95,6 +94,8 @@ def unpublished_files() -> list[Shelved]:
 
 @lru_cache(maxsize=256)
 def _shelved(name: str, text: bytes) -> Shelved:
+    from workflows.definitions.source import SourceError, read_source  # slow to import
+
     try:
         document = read_source(text).document
     except SourceError:

@@ -8,10 +8,10 @@ from datetime import datetime
 
 from croniter import CroniterBadDateError, croniter
 
+from workflows.definitions.timetables import MOST_YEARS
+
 _TO = "\N{EN DASH}"
 _MONTHS = ("JAN", "FEB", "MAR", "APR", "MAY", "JUN", "JUL", "AUG", "SEP", "OCT", "NOV", "DEC")
-#: What does not come within so many years never does; 29 February takes eight at most, on a given weekday forty.
-MOST_YEARS = 50
 _ANY_YEAR = datetime(2000, 1, 1)  # noqa: DTZ001  # a wall clock
 _DAYS = ("SUN", "MON", "TUE", "WED", "THU", "FRI", "SAT")
 
