@@ -34,7 +34,18 @@ PARTS = {
     "limit": "Limit",
     "checks": "Check",
 }
-COMMANDS = ("run_workflow", "run_worker", "serve", "up", "workflows", "runs", "check_ledger", "prune_runs", "notifications")
+COMMANDS = (
+    "run_workflow",
+    "run_worker",
+    "serve",
+    "up",
+    "workflows",
+    "runs",
+    "check_ledger",
+    "prune_runs",
+    "notifications",
+    "api_keys",
+)
 
 
 def table(heads: Iterable[str], rows: Iterable[Iterable[str]]) -> str:

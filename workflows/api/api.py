@@ -12,6 +12,7 @@ from ninja import NinjaAPI
 from workflows.api.callers import Needs
 from workflows.api.description import described
 from workflows.api.doors import StrictParser, guarded, refused
+from workflows.api.problems import Renderer
 
 #: Prefix, and where the router is. A new noun is one line here.
 ROUTERS = (
@@ -76,6 +77,7 @@ def make_api() -> WaypostAPI:
         urls_namespace="api",
         auth=Needs(),
         parser=StrictParser(),
+        renderer=Renderer(),
         openapi_url="/openapi.json",
         docs_url="",
     )

@@ -10,6 +10,7 @@ from django.core.serializers.json import DjangoJSONEncoder
 from django.http import HttpRequest, HttpResponse
 from ninja import Schema
 from ninja.errors import ValidationError
+from ninja.renderers import BaseRenderer
 from pydantic import Field
 
 from workflows.errors import Problem, Refusal
@@ -43,8 +44,21 @@ def problem(request: HttpRequest, refusal: Refusal) -> HttpResponse:
 
 def document(value: Any, *, status: int = 200) -> HttpResponse:
     """A JSON answer of a value as queries give it."""
-    text = json.dumps(value, ensure_ascii=False, cls=_Encoder)
-    return HttpResponse(clean_text(text)[0], status=status, content_type="application/json")
+    return HttpResponse(_text(value), status=status, content_type="application/json")
+
+
+class Renderer(BaseRenderer):
+    """The answers that ninja makes, in the same form."""
+
+    media_type = "application/json"
+
+    def render(self, request: HttpRequest, data: Any, *, response_status: int) -> str:
+        return _text(data)
+
+
+def _text(value: Any) -> str:
+    """One line, for terminals too."""
+    return clean_text(json.dumps(value, ensure_ascii=False, cls=_Encoder))[0] + "\n"
 
 
 class _Encoder(DjangoJSONEncoder):
