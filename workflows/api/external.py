@@ -15,7 +15,7 @@ from workflows.clock import moment
 from workflows.engine.paths import visit_path
 from workflows.operations import external as operations
 from workflows.operations.external import MOST_NAME, MOST_QUEUES, MOST_WAIT_S, Work
-from workflows.queries.external import queues_of
+from workflows.queries.external import QueueFacts, queues_of
 from workflows.queries.runs import moment_text
 
 router = Router(tags=["external work"])
@@ -92,7 +92,7 @@ class Queues(Schema):
 @router.get("/queues", auth=Needs("read"), response=Queues)
 def list_queues(request: HttpRequest) -> HttpResponse:
     """The queues in which work waits or is being done."""
-    return document({"queues": [queue.as_json() for queue in queues_of(looker(request).user)]})
+    return document({"queues": [_queue(one) for one in queues_of(looker(request).user)]})
 
 
 @router.post("/reserve", auth=Needs("external"), response={200: Reserved, 204: None})
@@ -124,6 +124,10 @@ def fail_work(request: HttpRequest, body: Fail) -> Any:
     return _brought(
         operations.fail(body.token, actor=actor, message=body.message, code=body.code, retryable=body.retryable)
     )
+
+
+def _queue(one: QueueFacts) -> dict[str, Any]:
+    return {"queue": one.name, "open": one.open, "reserved": one.reserved, "oldest": moment_text(one.oldest)}
 
 
 def _told(work: Work) -> HttpResponse:

@@ -53,6 +53,7 @@ _CAUSES: dict[str, str] = {
     WaitsFor.PEOPLE: "{step} (v{visit}) waits for an answer{until}",
     WaitsFor.SIGNAL: "{step} (v{visit}) waits for the signal {signal}{until}",
     WaitsFor.CHILD: "{step} (v{visit}) waits for run {child}, which is {child_status}{until}",
+    WaitsFor.EXTERNAL: "{step} (v{visit}) {work}{until}",
     WaitsFor.SLOT: '{step} waits for a place in "{group}"{holders}{until}',
     "later": "it starts later{until}",
     "concurrency": 'it waits in line for a slot of "{key}"{ahead}{holders}',
@@ -72,9 +73,18 @@ def reason_text(reason: Mapping[str, Any]) -> str:
         "visit": reason.get("visit", "?"),
         "until": f" (until {until(until_ms)})" if until_ms is not None else "",
         "holders": f", held by {', '.join(f'run {run}' for run in holders)}" if holders else "",
+        "work": _work(reason),
         "ahead": f" behind {counted(ahead, 'other run')}" if ahead else "",
     }
     return sentence.format_map({**reason, **words})
+
+
+def _work(reason: Mapping[str, Any]) -> str:
+    """How the work of a step stands that another program does."""
+    if reason.get("worker"):
+        return f"is being done by {one_line(reason['worker'], 80)}"
+    queue = reason.get("queue")
+    return f'waits for a program in the queue "{queue}"' if queue else "waits for another program"
 
 
 #: Names that are looked up beside the reason; without them it is told plainly.

@@ -12,7 +12,6 @@ from django.db.models import Count, Min, Q
 from workflows.clock import moment
 from workflows.models import ExternalOffer, Run
 from workflows.models.external import LIVE_OFFERS
-from workflows.queries.runs import moment_text
 from workflows.statuses import OfferStatus
 
 #: Offers of a visit that a page shows.
@@ -27,10 +26,6 @@ class QueueFacts:
     open: int
     reserved: int
     oldest: datetime | None
-
-    def as_json(self) -> dict[str, Any]:
-        since = None if self.oldest is None else moment_text(self.oldest)
-        return {"queue": self.name, "open": self.open, "reserved": self.reserved, "oldest": since}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,7 +79,9 @@ def offers_of(run_id: int, visit: int) -> list[OfferFacts]:
 
 
 def live_offers(run_id: int, visits: Collection[int]) -> dict[int, OfferFacts]:
-    """The open or reserved offers of visits. One query."""
+    """The open or reserved offers of visits. One query at most."""
+    if not visits:
+        return {}
     rows = ExternalOffer.objects.filter(run_id=run_id, visit__in=visits, status__in=LIVE_OFFERS)
     return {row.visit: _facts(row) for row in rows}
 

@@ -11,6 +11,7 @@ from django.utils import timezone
 
 from workflows.clock import moment
 from workflows.models import Event, Lease, Run, Scope, Slot
+from workflows.queries.external import live_offers
 from workflows.queries.turns import turn_of
 from workflows.statuses import BLOCKING_CAUSES, LIVE_STATUSES, RunStatus, ScopePhase, SlotKind, WaitsFor
 
@@ -22,13 +23,15 @@ def told_reasons(run: Run) -> list[dict[str, Any]]:
     """The causes of a run's status, each with what it is about.
 
     A signal has ``signal``, its name; a child run ``child`` and ``child_status``; a place of a limit ``group`` and
-    ``holders``, the runs that have one, and ``until_ms`` when a rate says when it goes on. A run whose moment to start
+    ``holders``, the runs that have one, and ``until_ms`` when a rate says when it goes on; external
+    work ``queue`` and ``worker``, the program that has it, or null. A run whose moment to start
     has not come, or in line for its concurrency key, gets a reason of its own: ``{cause: "later", until_ms}``,
     ``{cause: "concurrency", key, max, holders, ahead}``.
     """
     reasons: list[dict[str, Any]] = json.loads(run.reasons)
     signals = _signals(run.pk, _visits(reasons, WaitsFor.SIGNAL))
     children = _children(run.pk, _visits(reasons, WaitsFor.CHILD))
+    works = live_offers(run.pk, _visits(reasons, WaitsFor.EXTERNAL))
     told = []
     for reason in reasons:
         visit = reason.get("visit")
@@ -37,6 +40,8 @@ def told_reasons(run: Run) -> list[dict[str, Any]]:
             more = {"signal": signals[visit]}
         elif reason["cause"] == WaitsFor.CHILD and visit in children:
             more = children[visit]
+        elif reason["cause"] == WaitsFor.EXTERNAL and visit in works:
+            more = {"queue": works[visit].queue, "worker": works[visit].worker or None}
         elif reason["cause"] == WaitsFor.SLOT:
             more = _limit(run.pk, reason.get("scope", ""))
         told.append({**reason, **more})
