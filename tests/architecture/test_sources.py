@@ -66,7 +66,7 @@ def test_a_refusal_has_a_dotted_code_a_sentence_and_known_statuses(code: str) ->
     assert re.fullmatch(r"[a-z]+\.[a-z_]+", code)
     assert rule.sentence[0].isupper() or rule.sentence[0] == "{"
     assert rule.sentence[-1] in ".}"
-    assert rule.http_status in {403, 404, 409, 413, 422, 429, 500, 503}
+    assert rule.http_status in {400, 401, 403, 404, 405, 409, 413, 422, 429, 500, 503}
     assert rule.exit_code in EXIT_CODES
     assert Refusal(code).code == code
 
