@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import importlib
+import json
 import threading
+from dataclasses import replace
 from datetime import timedelta
+from types import SimpleNamespace
 
 import pytest
 from django.contrib.auth.models import Group, User
 from django.db import connection
+from django.db.migrations.loader import MigrationLoader
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from tests.notifications.mail import Mailbox
-from tests.notifications.worlds import HOUR, actor, asking, blocked, failed, known, person, send, tell, told
+from tests.notifications.worlds import HOUR, SHELL, actor, asking, blocked, failed, known, person, send, tell, told
 from tests.support.kinds import bad
 from tests.support.plans import workflow
 from tests.support.players import Player
@@ -22,14 +27,24 @@ from workflows.ledger.transactions import database_thread
 from workflows.models import Delivery, Event, Notification, Run, Workflow, WorkflowAccess
 from workflows.operations import notifications_wishes as wishes
 from workflows.operations.answering import Wish, answer
-from workflows.operations.notifications import record, tell_missed, tell_news, untold
+from workflows.operations.exporting import export_run
+from workflows.operations.importing import import_document
+from workflows.operations.notifications import fact_of, record, tell_missed, tell_news, untold
 from workflows.operations.notifications_audience import Preference
 from workflows.operations.notifications_sending import due_lanes
+from workflows.operations.reconciling import Told, reconcile
 from workflows.statuses import About
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("mailbox")]
 
 KID = workflow("  - { id: work, kind: shell, run: x }", name="kid")
+BOTH_WRITE = workflow("""
+  - id: both
+    kind: parallel
+    branches:
+      left: [ { id: one, kind: shell, run: x } ]
+      right: [ { id: two, kind: shell, run: x } ]
+""")
 PARENT = workflow("  - { id: call, kind: workflow, ref: kid }", name="parent")
 
 
@@ -267,3 +282,42 @@ def test_what_workers_look_for_every_second_is_found_by_an_index(mailbox: Mailbo
         "SEARCH workflows_event USING INDEX event_told (at>?)",
         "SCAN workflows_delivery USING INDEX delivery_due",
     ]
+
+
+def test_a_run_that_is_still_blocked_is_told_once(mailbox: Mailbox) -> None:
+    """NOTE.1"""
+    person("ops", "operator")
+    run_id = blocked(BOTH_WRITE)
+    reconcile(run_id, Told(decision="happened", reason="seen", output="x"), actor=actor("ops"), visit=2)
+    Player(run_id, now=timezone.now()).play()
+    assert tell() == 1
+    (fact,) = [fact_of(row) for row in Notification.objects.all()]
+    last = Event.objects.filter(run_id=run_id).order_by("-sequence").first()
+    assert last is not None
+    # an event of that type that only tells of other reasons, as the engine writes one when nothing else has changed
+    assert record(replace(fact, event=last.sequence), now=timezone.now())
+    assert told() == [("run_blocked", "ops")]
+
+
+def test_what_was_imported_happened_elsewhere() -> None:
+    """NOTE.1"""
+    person("ops", "operator")
+    run_id = failed()
+    tell()
+    document = json.loads("".join(export_run(run_id, actor=SHELL)))
+    import_document(document, actor=SHELL)
+    assert Run.objects.count() == 2
+    tell()
+    assert told() == [("run_failed", "ops")]
+
+
+def test_what_happened_before_there_were_notifications_is_told_to_nobody() -> None:
+    """NOTE.1"""
+    person("ops", "operator")
+    failed()
+    migration = importlib.import_module("workflows.migrations.0007_notifications")
+    past = MigrationLoader(connection).project_state([("workflows", "0007_notifications")]).apps
+    migration.leave_the_past_alone(past, SimpleNamespace(connection=connection))
+    assert tell() == 0
+    failed()
+    assert tell() == 1

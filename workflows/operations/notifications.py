@@ -9,6 +9,7 @@ Of child runs that fail nothing is told: the step that waits for them fails, and
 
 from __future__ import annotations
 
+import json
 import logging
 import uuid
 from datetime import datetime, timedelta
@@ -21,7 +22,7 @@ from workflows.clock import database_now_ms
 from workflows.conf import conf
 from workflows.errors import Refusal
 from workflows.ledger.notifying import Fact, Receiver, drop_notifications, record_notification
-from workflows.models import AuditEntry, Event, Notification, Run, Webhook
+from workflows.models import AuditEntry, Event, Notification, RowVersion, Run, Webhook
 from workflows.models.event import is_told
 from workflows.operations.notifications_audience import people_for
 
@@ -102,12 +103,22 @@ def receivers_of(fact: Fact, run: Run) -> list[Receiver]:
 
 
 def _is_untellable(fact: Fact, run: Run) -> bool:
-    """The end of a child run is its parent's affair, and what was imported happened elsewhere."""
+    """The end of a child run is its parent's affair, what was imported happened elsewhere, and a run that is still
+    blocked, for other reasons, is told already."""
     if fact.kind == "run_failed" and run.parent_run_id is not None:
+        return True
+    if fact.kind == "run_blocked" and not _changed_status(fact):
         return True
     root = run.root_run_id or run.pk
     imports = AuditEntry.objects.filter(action="run.import", run=root, at__gte=fact.at)
     return bool(imports.exists())
+
+
+def _changed_status(fact: Fact) -> bool:
+    """Whether the run had another status before the event."""
+    revision = Event.objects.filter(run_id=fact.run, sequence=fact.event).values("revision")
+    version = RowVersion.objects.filter(run_id=fact.run, table="run", revision__in=revision).first()
+    return version is None or "status" in json.loads(version.row)
 
 
 def fact_of(notification: Notification) -> Fact:
