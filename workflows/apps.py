@@ -6,6 +6,7 @@ import importlib
 from typing import Any
 
 from django.apps import AppConfig
+from django.conf import settings
 from django.db import connections
 from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.backends.signals import connection_created
@@ -21,6 +22,8 @@ class WorkflowsConfig(AppConfig):
 
     def ready(self) -> None:
         importlib.import_module("workflows.checks")  # registers the system checks
+        if getattr(settings, "CELERY_BROKER_URL", ""):
+            importlib.import_module("workflows.tasks.doorbell").listen()
         connection_created.connect(_prepare_connection, dispatch_uid="waypost.connection")
         pre_migrate.connect(_lift_limits, sender=self, dispatch_uid="waypost.limits")
         post_migrate.connect(_restore_limits, sender=self, dispatch_uid="waypost.limits")

@@ -40,6 +40,7 @@ COMMANDS = (
     "serve",
     "up",
     "workflows",
+    "workers",
     "runs",
     "check_ledger",
     "prune_runs",

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import html
+import json
 from typing import Any
 
 import pytest
 from django.contrib.auth import get_user_model
 from django.contrib.auth.models import Group
 
+from tests.commands.support import manage
 from tests.pages.visitors import visitor
 from tests.support.plans import publish_run, workflow
 from workflows.clock import database_now_ms
@@ -143,3 +145,21 @@ def test_queues_are_counted_by_workflow_with_the_longest_first() -> None:
 def test_the_page_needs_the_permission_to_look_at_workers() -> None:
     """WEB.2"""
     assert visitor("view_run").get("/workers/").status_code == 403
+
+
+def test_programs_and_the_shell_are_told_the_same() -> None:
+    registered("h:2:deaf", looked_ago_ms=40_000)
+    holder, waits = in_line("door"), in_line("door")
+    run = driven("h:2:deaf")
+    told = manage("workers").out
+    assert "h:2:deaf (run_worker): deaf, drives run" in told
+    assert f"concurrency door: held by run {holder}; in line: run {waits} (1)" in told
+    assert "no worker listens" in told
+    document = json.loads(manage("workers", "--json").out)
+    assert document["workers"][0]["runs"] == [run]
+    answer = visitor(*LOOK).get("/api/v1/workers")
+    assert answer.status_code == 200
+    found = answer.json()
+    assert (found["listening"], found["lines"]) == (0, document["lines"])
+    assert found["workers"][0]["state"] == "deaf"
+    assert visitor("view_run", name="bea").get("/api/v1/workers").status_code == 403

@@ -25,6 +25,7 @@ ROUTERS = (
     ("/questions", "workflows.api.questions.router"),
     ("/external", "workflows.api.external.router"),
     ("/schedules", "workflows.api.schedules.router"),
+    ("/workers", "workflows.api.workers.router"),
 )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections import defaultdict
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import datetime
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
@@ -119,6 +119,24 @@ class WorkersPage:
         return self.queued >= MOST_COUNTED
 
 
+def workers_document(page: WorkersPage) -> dict[str, Any]:
+    """The same for programs: moments as ISO 8601, hidden runs as numbers of them."""
+    return {
+        "listening": page.listening,
+        "workers": [_plain(row) | {"runs": list(row.runs), "driven": row.driven} for row in page.workers],
+        "queues": [_plain(row) for row in page.queues],
+        "lines": [
+            _plain(row) | {"waiting": [{"place": place, "run": run} for place, run in row.waiting]}
+            for row in page.lines
+        ],
+    }
+
+
+def _plain(row: Any) -> dict[str, Any]:
+    values = asdict(row)
+    return {name: value.isoformat() if isinstance(value, datetime) else value for name, value in values.items()}
+
+
 def workers_page(user: AbstractUser | AnonymousUser) -> WorkersPage:
     """About ten queries, whatever there is."""
     return WorkersPage(workers=workers(user), queues=queues(user), lines=lines(user))
@@ -146,13 +164,14 @@ def listening_count(*, now_ms: int | None = None) -> int:
     at = database_now_ms() if now_ms is None else now_ms
     registered = list(Worker.objects.all())
     listening: int = sum(
-        _state(row, at) is WorkerState.AT_WORK and row.kind != WorkerKind.RUN_WORKFLOW for row in registered
+        state_of(row, at) is WorkerState.AT_WORK and row.kind != WorkerKind.RUN_WORKFLOW for row in registered
     )
     owners: set[str] = set(Lease.objects.filter(expires_ms__gt=at).values_list("owner", flat=True))
     return listening + len(owners - {row.name for row in registered})
 
 
-def _state(row: Worker, now_ms: int) -> WorkerState:
+def state_of(row: Worker, now_ms: int) -> WorkerState:
+    """What a worker says of itself at a moment."""
     if row.stopped_ms is not None:
         return WorkerState.STOPPED
     if _is_silent(row.beat_ms, now_ms):
@@ -180,7 +199,7 @@ def _registered(row: Worker, held: Iterable[Any], seen: set[int], now_ms: int) -
         heartbeat_at=moment(row.beat_ms),
         looked_at=moment(row.polled_ms) if row.kind != WorkerKind.RUN_WORKFLOW else None,
         stopped_at=moment(row.stopped_ms) if row.stopped_ms is not None else None,
-        state=_state(row, now_ms),
+        state=state_of(row, now_ms),
         runs=tuple(visible),
         hidden=len(runs) - len(visible),
     )
