@@ -31,4 +31,4 @@ def _context(request: HttpRequest) -> dict[str, object]:
         for status, count in found.counts.items()
         if count
     ]
-    return {"home": found, "counts": counts, "view": "mine"}
+    return {"home": found, "counts": counts, "view": "mine", "my_inbox": found.inbox}

@@ -31,6 +31,8 @@ def inbox(request: HttpRequest) -> HttpResponse:
         view = "mine"
     found: Inbox = _VIEWS[view](request.user)
     context = {"view": view, "inbox": found, "may_answer": may(actor(request), ANSWER)}
+    if view == "mine":
+        context["my_inbox"] = found
     return render(request, "inbox/inbox.html", context)
 
 

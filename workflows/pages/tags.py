@@ -208,10 +208,13 @@ def page_hint(value: Any) -> str:
 
 @register.simple_tag(takes_context=True)
 def inbox_count(context: template.Context) -> str:
-    """How many questions wait for the person that looks; empty for none."""
-    request = context.get("request")
+    """How many questions wait for the person that looks; empty for none. ``my_inbox``: what the page has read of them
+    already."""
+    request, read = context.get("request"), context.get("my_inbox")
     if request is None or not request.user.is_authenticated:
         return ""
+    if read is not None and not read.has_more:
+        return str(len(read.entries) or "")
     found = count_waiting_for(request.user)
     return f"{found}+" if found >= MOST_COUNTED else str(found or "")
 
