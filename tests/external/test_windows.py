@@ -17,13 +17,15 @@ from tests.support.players import Player, output_of
 from tests.support.rows import all_rows, assert_sound, events_of
 from tests.support.tap import Injected, failing_at
 from workflows.clock import unix_ms
+from workflows.engine import recovery
+from workflows.engine.draft import Draft
 from workflows.errors import Refusal
 from workflows.ledger.abandoning import abandon
 from workflows.ledger.controlling import send
 from workflows.ledger.external import lapse
 from workflows.ledger.reopening import reopen
 from workflows.ledger.transactions import database_thread
-from workflows.models import Attempt, ExternalOffer, Run, Slot, Visit
+from workflows.models import Attempt, ExternalOffer, LimitStart, Run, Slot, Visit
 from workflows.statuses import ControlKind, OfferStatus
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -375,7 +377,7 @@ def test_work_under_a_limit_is_offered_when_it_has_a_place_and_keeps_it_until_it
     """EXT.1, MON.10"""
     text = workflow("  - { id: it, kind: external, queue: q, limit: { group: gpu, max: 1 } }")
     first = offered(text)
-    first.again() if first.run.wake_at_ms else None
+    first.again()
     second = offered(text)
     assert ExternalOffer.objects.filter(status="open").count() == 1
     assert json.loads(second.run.reasons)[0]["cause"] == "slot"
@@ -395,3 +397,37 @@ def test_a_hand_that_reads_the_run_again_knows_the_offers() -> None:
     known = hand.memory.offer(1)
     hand.reload()
     assert known == hand.memory.offer(1)
+
+
+def test_each_offer_is_a_start_under_a_rate() -> None:
+    """MON.11"""
+    text = workflow("  - { id: it, kind: external, queue: q, limit: { group: slow, rate: 1/1h } }")
+    first = offered(text)
+    first.again()
+    second = offered(text)
+    assert ExternalOffer.objects.filter(status="open").count() == 1
+    assert LimitStart.objects.count() == 1
+    assert {json.loads(one.run.reasons)[0]["cause"] for one in (first, second)} == {"external", "slot"}
+
+
+def test_a_run_at_which_drivers_die_takes_its_work_back() -> None:
+    """EXT.8, ADM.8"""
+    text = workflow(
+        """
+  - id: both
+    kind: parallel
+    branches:
+      one: [ { id: out, kind: external, queue: q } ]
+      two: [ { id: here, kind: shell, run: x, access: read } ]
+"""
+    )
+    player, program = Player(publish_run(text)), Program()
+    player.step()
+    program.reserve(open_offer(player))
+    player.hand.reload()
+    draft = Draft(player.hand.plan, player.hand.memory, player.kinds, now=player.hand.now, new_id=player.hand.new_id)
+    recovery.poison(draft, 5)
+    player.hand.write(draft.batch(commit_id="c", parks=True, release=True, wake_at_ms=None))
+    assert player.run.status == "failed"
+    assert ExternalOffer.objects.get().status == OfferStatus.WITHDRAWN
+    assert program.finish("late").kept is True

@@ -310,9 +310,10 @@ def _tried(visit: VisitFacts, tries: Sequence[TryFacts]) -> Iterator[Bar]:
     for one in tries:
         if reached is not None and one.started_at > reached:
             yield Bar(kind="wait", state="waiting", started_at=reached, ended_at=one.started_at)
+        is_elsewhere = visit.kind == "external" and one.status == AttemptStatus.PAUSED
         yield Bar(
-            kind="attempt",
-            state="running" if one.status == AttemptStatus.PAUSED else one.status,
+            kind="wait" if is_elsewhere else "attempt",
+            state="waiting" if is_elsewhere else "running" if one.status == AttemptStatus.PAUSED else one.status,
             started_at=one.started_at,
             ended_at=one.ended_at,
             attempt=one.number,
