@@ -100,10 +100,10 @@ def test_a_unit_starts_what_the_docs_name_and_is_restarted(unit: Path) -> None:
 def test_units_procfile_and_containers_start_the_same() -> None:
     units = {path.name.removeprefix("waypost-").removesuffix(".service").rstrip("@") for path in UNITS}
     procfile = re.findall(r"^(\w+):", (DEPLOY / "Procfile").read_text(encoding="utf-8"), re.MULTILINE)
-    assert units == set(procfile) == {"web", "worker", "celery", "beat"}
+    assert units == set(procfile) == {"web", "worker", "celery"}
     services = yaml.safe_load((DEPLOY / "compose.yaml").read_text(encoding="utf-8"))["services"]
-    assert set(services) == {"database", "broker", "migrate", "web", "worker", "beat"}
-    for name in ("web", "worker", "beat"):
+    assert set(services) == {"database", "broker", "migrate", "web", "worker"}
+    for name in ("web", "worker"):
         assert services[name]["depends_on"]["migrate"] == {"condition": "service_completed_successfully"}
         assert services[name]["environment"]["WAYPOST_PROCESS"] == ("web" if name == "web" else "command")
 

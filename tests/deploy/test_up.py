@@ -138,17 +138,17 @@ def is_alive(number: int) -> bool:
     return True
 
 
-def test_with_a_broker_the_workers_are_those_of_celery_and_there_is_one_beat() -> None:
+def test_with_a_broker_the_workers_are_those_of_celery() -> None:
     pytest.importorskip("celery")
     without = roles_of(workers=2, bind="", has_broker=False)
     assert [(role.name, role.process) for role in without] == [
         *(("web", "web"), ("worker 1", "command"), ("worker 2", "command")),
     ]
     with_broker = roles_of(workers=2, bind="127.0.0.1:9000", has_broker=True)
-    assert [role.name for role in with_broker] == ["web", "worker 1", "worker 2", "beat"]
+    assert [role.name for role in with_broker] == ["web", "worker 1", "worker 2"]
     assert list(with_broker[0].words[-2:]) == ["--bind", "127.0.0.1:9000"]
     assert "celery" in with_broker[1].words
-    hosts = [role.words[role.words.index("--hostname") + 1] for role in with_broker[1:3]]
+    hosts = [role.words[role.words.index("--hostname") + 1] for role in with_broker[1:]]
     assert len(set(hosts)) == 2
 
 

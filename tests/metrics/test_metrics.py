@@ -23,8 +23,11 @@ from workflows.clock import unix_ms
 from workflows.engine import tally
 from workflows.models import Tally
 from workflows.operations.tallying import write_tallies
+from workflows.operations.workers import Registration
 from workflows.queries import metrics
 from workflows.queries.metrics import METRICS, OTHERS, measure
+from workflows.queries.workers import WorkerState
+from workflows.statuses import WorkerKind
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -80,6 +83,14 @@ def test_a_run_whose_worker_died_is_stalled_and_runnable() -> None:
     assert measured("waypost_leases_live") == {(): 0}
     assert measured("waypost_runs_stalled") == {("lease_ended",): 1, ("silent_worker",): 0}
     assert measured("waypost_runs_runnable") == {("demo",): 1}
+
+
+def test_workers_are_counted_by_kind_and_state() -> None:
+    with Registration(kind=WorkerKind.RUN_WORKER, drivers=4, is_stopping=lambda: False):
+        found, later = measured("waypost_workers"), measured("waypost_workers", now_ms=2**45)
+    assert {key for key, count in found.items() if count} == {("run_worker", "at work")}
+    assert {key for key, count in later.items() if count} == {("run_worker", "silent")}
+    assert set(found) == {(kind.value, state.value) for kind in WorkerKind for state in WorkerState}
 
 
 def test_places_are_counted_and_the_first_in_line_has_an_age() -> None:
@@ -138,7 +149,7 @@ def test_the_number_of_statements_does_not_depend_on_how_much_there_is(tmp_path:
         with CaptureQueriesContext(connection) as queries:
             measure()
         asked.append([query["sql"].split()[0] for query in queries])
-    assert asked == [["SELECT"] * 12] * 2
+    assert asked == [["SELECT"] * 13] * 2
 
 
 # ---- the page --------------------------------------------------------------------------------------------------------

@@ -16,7 +16,8 @@ from django.db.models import Count, Min, Q
 
 from workflows.clock import database_now_ms, unix_ms
 from workflows.conf import conf
-from workflows.models import Delivery, ExternalOffer, Interrupt, Lease, Run, Schedule, Slot, Tally, Workflow
+from workflows.models import Delivery, ExternalOffer, Interrupt, Lease, Run, Schedule, Slot, Tally, Worker, Workflow
+from workflows.queries.workers import WorkerState, state_of
 from workflows.statuses import (
     DeliveryStatus,
     InterruptKind,
@@ -24,6 +25,7 @@ from workflows.statuses import (
     OfferStatus,
     RunStatus,
     SlotKind,
+    WorkerKind,
 )
 
 #: Workflows that have a label of their own. The rest is added up under ``OTHERS``, which is no name of a workflow.
@@ -63,6 +65,11 @@ STALLED = Metric(
     labels=("why",),
 )
 LEASES = Metric(name="waypost_leases_live", help="Runs that are being driven.")
+WORKERS = Metric(
+    name="waypost_workers",
+    help="Processes that drive runs, by what they say of themselves.",
+    labels=("kind", "state"),
+)
 QUESTIONS = Metric(name="waypost_questions_open", help="Questions that wait for people.", labels=("kind",))
 QUESTION_AGE = Metric(
     name="waypost_question_oldest_seconds", help="How long the oldest open question has waited.", labels=("kind",)
@@ -92,7 +99,7 @@ ATTEMPTS = Metric(
 EVENTS = Metric(name="waypost_events", help="Events that drivers have committed.", labels=("type",), is_counter=True)
 
 METRICS = (
-    *(RUNS, HELD, RUNNABLE, RUNNABLE_AGE, STALLED, LEASES, QUESTIONS, QUESTION_AGE, SLOTS, SLOT_AGE, OFFERS),
+    *(RUNS, HELD, RUNNABLE, RUNNABLE_AGE, STALLED, LEASES, WORKERS, QUESTIONS, QUESTION_AGE, SLOTS, SLOT_AGE, OFFERS),
     *(DELIVERIES, DELIVERY_AGE, SCHEDULE_LATE, ATTEMPTS, EVENTS),
 )
 
@@ -160,6 +167,15 @@ def _leases(now_ms: int) -> Part:
     yield STALLED, [(("lease_ended",), counts["ended"]), (("silent_worker",), counts["silent"])]
 
 
+def _workers(now_ms: int) -> Part:
+    """Every kind and state, also those that nobody is in; rows of workers that ended are removed after a while."""
+    counts: Counter[tuple[str, ...]] = Counter(
+        {(kind.value, state.value): 0 for kind in WorkerKind for state in WorkerState}
+    )
+    counts.update((row.kind, state_of(row, now_ms).value) for row in Worker.objects.all())
+    yield WORKERS, _sorted(counts)
+
+
 # ---- what waits ------------------------------------------------------------------------------------------------------
 
 
@@ -220,7 +236,7 @@ def _tallies(now_ms: int) -> Part:
 
 
 _PARTS: tuple[Callable[[int], Part], ...] = (
-    *(_runs, _leases, _questions, _slots, _offers, _deliveries, _schedules, _tallies),
+    *(_runs, _leases, _workers, _questions, _slots, _offers, _deliveries, _schedules, _tallies),
 )
 
 

@@ -20,7 +20,7 @@ MOST_WORKERS = 32
 class Command(WaypostCommand):
     help = (
         "Runs the web server and the workers of an installation on this machine until it is told to stop. "
-        "With CELERY_BROKER_URL the workers are Celery's, and its beat runs too."
+        "With CELERY_BROKER_URL the workers are Celery's."
     )
 
     def add_words(self, parser: CommandParser) -> None:
@@ -45,14 +45,11 @@ def roles_of(*, workers: int, bind: str, has_broker: bool) -> list[Role]:
     web = [sys.executable, "-m", "gunicorn", "--config", "python:config.gunicorn", "config.wsgi"]
     web += ["--bind", bind] if bind else []
     worker = [sys.executable, sys.argv[0], "run_worker"]
-    celery = [sys.executable, "-m", "celery", "--app", "config"]
+    celery = [sys.executable, "-m", "celery", "--app", "config.celery"]
     roles = [Role(name="web", words=web, process="web")]
     for number in range(1, workers + 1):
         words = [*celery, "worker", "--hostname", f"worker{number}@%h"] if has_broker else worker
         roles.append(Role(name=f"worker {number}", words=words, process="command"))
-    if has_broker:
-        schedule = ["--schedule", str(settings.WAYPOST_VAR / "celerybeat"), "--pidfile", ""]
-        roles.append(Role(name="beat", words=[*celery, "beat", *schedule], process="command"))
     return roles
 
 
