@@ -21,7 +21,7 @@ from workflows.errors import FAILURES, REFUSALS, ExitCode
 from workflows.problems import PROBLEMS
 from workflows.steps import KINDS as RUNNING_KINDS
 
-MARK = re.compile(r"(<!-- table: ([A-Za-z0-9_ ]+) -->\n)(.*?)(<!-- end -->)", re.DOTALL)
+MARK = re.compile(r"(<!-- table: ([A-Za-z0-9_ -]+) -->\n)(.*?)(<!-- end -->)", re.DOTALL)
 #: Mappings inside of a file, by the words of the pages.
 PARTS = {
     "param": "FieldModel",
@@ -40,6 +40,7 @@ COMMANDS = (
     "serve",
     "up",
     "workflows",
+    "schedules",
     "workers",
     "runs",
     "check_ledger",

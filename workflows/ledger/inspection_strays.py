@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from django.db.models import Exists, F, Model, OuterRef, Q
 
 from workflows.ledger.inspection_rows import DAMAGE, pass_on_store_failures
+from workflows.ledger.inspection_schedules import inspect_schedules
 from workflows.ledger.inspection_values import plan_problems
 from workflows.models import (
     Attempt,
@@ -52,6 +53,7 @@ def inspect_strays() -> Iterator[str]:
         yield from _guarded(_rows_without_run(table), f"rows of {table._meta.model_name}")
     yield from _guarded(_plans(), "plans")
     yield from _guarded(_workflows(), "workflows")
+    yield from _guarded(inspect_schedules(), "schedules")
 
 
 def _rows_without_run(table: type[Model]) -> Iterator[str]:

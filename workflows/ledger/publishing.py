@@ -255,7 +255,8 @@ def publish_plan(plan: PlanVersion) -> StoredPlan:
     """Store a version of a workflow; the workflow is made with its first one.
 
     A published version becomes the current one, and the schedules of its file follow it. Publishing what is current
-    already, or running a file again, finds the version that is there. Two publications at once: one after the other, by the lock on the workflow's row.
+    already, or running a file again, finds the version that is there. Two publications at once: one after the other,
+    by the lock on the workflow's row.
 
     Loses with ``plan.superseded`` when somebody else published since ``began_from``.
     """

@@ -20,7 +20,7 @@ from workflows.operations.versions import version_definition
 from workflows.pages.fields import PREFIX, other_problems
 from workflows.pages.guard import FORM, actor, page, visible_workflow
 from workflows.pages.schedules import LOOK
-from workflows.pages.start_fields import start_fields, texts_of, typed_values
+from workflows.pages.start_fields import default_texts, start_fields, texts_of, typed_values
 from workflows.queries.schedules import ScheduleRow, schedule_of
 from workflows.queries.workflow_pages import workflow_page
 from workflows.statuses import CatchUp, IfRunning
@@ -72,7 +72,7 @@ def schedule_new(request: HttpRequest) -> HttpResponse:
     row = visible_workflow(request, name)
     plan = version_definition(row).plan
     if request.method != "POST":
-        return _shown(request, row, plan, Form(cron="0 2 * * *"))
+        return _shown(request, row, plan, Form(cron="0 2 * * *", texts=default_texts(plan.params)))
     form = _posted(request.POST)
     try:
         number = 0 if _is_preview(request) else operation.create(row.name, _wish(plan, form), actor=actor(request))
