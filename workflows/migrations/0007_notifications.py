@@ -11,10 +11,10 @@ from django.db import migrations, models
 from django.utils import timezone
 
 TOLD = ("question_asked", "question_reminded", "run_blocked", "run_failed")
-#: Roles and what they get of these tables. Groups that a team has made or taken away are left alone.
+#: What groups get of these tables, by what they may already: operators look and send again, who publishes has webhooks.
 GIVEN = {
-    "operator": ("view_notification", "view_delivery", "view_webhook", "replay_delivery"),
-    "admin": ("view_notification", "view_delivery", "view_webhook", "replay_delivery", "manage_webhook"),
+    "reopen_run": ("view_notification", "view_delivery", "view_webhook", "replay_delivery"),
+    "publish_plan": ("view_webhook", "manage_webhook"),
 }
 
 
@@ -25,8 +25,9 @@ def give_permissions(apps, schema_editor):
     create_permissions(config, apps=apps, verbosity=0, using=using)
     config.models_module = None
     permissions = apps.get_model("auth", "Permission").objects.using(using).filter(content_type__app_label="workflows")
-    for name, codenames in GIVEN.items():
-        for group in apps.get_model("auth", "Group").objects.using(using).filter(name=name):
+    groups = apps.get_model("auth", "Group").objects.using(using)
+    for held, codenames in GIVEN.items():
+        for group in groups.filter(permissions__in=permissions.filter(codename=held)).distinct():
             group.permissions.add(*permissions.filter(codename__in=codenames))
 
 
