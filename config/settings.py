@@ -174,6 +174,7 @@ WAYPOST_WEBHOOK_NETWORKS = env.list("WAYPOST_WEBHOOK_NETWORKS", default=[])
 
 WAYPOST_API_REQUESTS_PER_MINUTE = env.int("WAYPOST_API_REQUESTS_PER_MINUTE", default=600)
 WAYPOST_API_BODY_LIMIT = env.int("WAYPOST_API_BODY_LIMIT", default=2_621_440)
+DATA_UPLOAD_MAX_MEMORY_SIZE = max(WAYPOST_API_BODY_LIMIT, 2_621_440)
 #: Requests of one web process that wait for events at once; each holds a thread of it.
 WAYPOST_API_WAITING_LIMIT = env.int("WAYPOST_API_WAITING_LIMIT", default=8)
 

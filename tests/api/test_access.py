@@ -11,7 +11,7 @@ from django.test import Client
 from tests.api.programs import Program, key_of, person
 from tests.api.world import ANYBODY, CALLS, MISSING, Call, World, make_world, operations_here
 from tests.support.kinds import ok
-from tests.support.plans import publish_run, workflow
+from tests.support.plans import publish_run, store_plan, workflow
 from tests.support.players import Player
 from tests.support.rows import all_rows
 from workflows.models import AuditEntry, Workflow, WorkflowAccess
@@ -163,3 +163,16 @@ def test_values_of_sensitive_steps_are_left_out_for_who_may_not_see_them() -> No
             assert outputs["quiet"] == seen, path
             assert outputs.get("loud") in ("hello", None)
             assert shown["hidden"] == ([] if permissions else ["quiet"])
+
+
+def test_runs_that_may_not_be_seen_are_not_named_by_others() -> None:
+    """API.2, FORK.5"""
+    keyed = "concurrency: { key: one, max: 1, when_full: queue }"
+    for name in ("hidden", "shown"):
+        store_plan(workflow("  - { id: a, kind: shell, run: x }", before=keyed, name=name), private=False)
+    program = Program(key_of(person("view_run", "view_workflow", "start_run")))
+    hidden, shown = (program.post("/runs", {"workflow": name}).json()["run"] for name in ("hidden", "shown"))
+    told = program.get(f"/runs/{shown}").json()["reasons"]
+    WorkflowAccess.objects.create(workflow=Workflow.objects.get(name="hidden"), group=Group.objects.create(name="few"))
+    kept = program.get(f"/runs/{shown}").json()["reasons"]
+    assert ([one["holders"] for one in told], [one["holders"] for one in kept]) == ([[hidden]], [[]])

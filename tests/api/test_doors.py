@@ -150,3 +150,15 @@ def test_a_database_that_lacks_migrations_is_not_ready(monkeypatch: pytest.Monke
     behind = Program().get("/health/ready")
     assert refused(behind) == (503, "schema.behind")
     assert Program().get("/health/live").json() == {"status": "ok"}
+
+
+def test_a_database_that_does_not_answer_is_told_without_its_address(monkeypatch: pytest.MonkeyPatch) -> None:
+    """API.1"""
+
+    def unreachable() -> None:
+        raise OperationalError("connection to server at db.internal failed")
+
+    monkeypatch.setattr("workflows.api.health.schema_state", unreachable)
+    away = Program().get("/health/ready")
+    assert refused(away) == (503, "store.unavailable")
+    assert "internal" not in away.content.decode()

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import logging
+
+import django.db
 from django.http import HttpRequest, HttpResponse
 from ninja import Router, Schema
 
 from workflows.api.problems import ProblemBody, document
+from workflows.errors import Refusal
 from workflows.stores.schema_state import SchemaState, schema_state
 
+logger = logging.getLogger(__name__)
 router = Router(tags=["health"])
 
 
@@ -24,7 +29,12 @@ def live(request: HttpRequest) -> HttpResponse:
 @router.get("/ready", auth=None, response={200: Alive, 503: ProblemBody})
 def ready(request: HttpRequest) -> HttpResponse:
     """The database can be reached and fits this code; otherwise 503 with what is missing."""
-    report = schema_state()
+    try:
+        report = schema_state()
+    except django.db.Error:
+        # who asks may be anybody: where the database is, and what it said, is in the log
+        logger.warning("The database does not answer.", exc_info=True)
+        raise Refusal("store.unavailable", detail="it does not answer") from None
     if report.state not in (SchemaState.CURRENT, SchemaState.NEWER):
         raise report.as_refusal()
     return document({"status": "ok"})

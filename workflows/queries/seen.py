@@ -3,6 +3,7 @@ of sensitive steps are left out (promise WEB.2)."""
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import TYPE_CHECKING, Any
 
 from workflows.definitions.compiler import compiled
@@ -10,6 +11,7 @@ from workflows.errors import Refusal
 from workflows.models import Run, Workflow
 from workflows.queries.history import state_at
 from workflows.queries.runs import run_document
+from workflows.queries.visible import hidden_workflows, seen_runs
 
 if TYPE_CHECKING:
     from django.contrib.auth.models import AbstractUser, AnonymousUser
@@ -38,7 +40,7 @@ def seen_workflow(name: str, user: AbstractUser | AnonymousUser) -> Workflow:
 def seen_document(run_id: int, user: AbstractUser | AnonymousUser) -> dict[str, Any]:
     """The document of a run (``runs.run_document``), for who may see it."""
     run = seen_run(run_id, user)
-    return _without_hidden(run, run_document(run_id), user)
+    return _without_hidden(run, _without_hidden_runs(run_document(run_id), user), user)
 
 
 def seen_state(run_id: int, revision: int, user: AbstractUser | AnonymousUser) -> dict[str, Any]:
@@ -54,6 +56,32 @@ def _without_hidden(run: Run, document: dict[str, Any], user: AbstractUser | Ano
         if visit["step"] in hidden:
             visit["output"] = None
     return document | {"hidden": sorted({visit["step"] for visit in document["visits"]} & hidden)}
+
+
+def _without_hidden_runs(document: dict[str, Any], user: AbstractUser | AnonymousUser) -> dict[str, Any]:
+    """Runs of workflows that this person may not see are not named: neither relatives nor who holds a place."""
+    if not hidden_workflows(user):
+        return document
+    reasons, origin = document["reasons"], document["fork_of"]
+    named = {*document["children"], *(fork["run"] for fork in document["forks"])}
+    named |= {number for reason in reasons for number in (*reason.get("holders", ()), reason.get("child"))}
+    named |= {origin["run"]} if origin is not None else set()
+    seen = set(seen_runs(user).filter(pk__in=named - {None}).values_list("pk", flat=True))
+    return document | {
+        "children": [number for number in document["children"] if number in seen],
+        "forks": [fork for fork in document["forks"] if fork["run"] in seen],
+        "fork_of": origin if origin is None or origin["run"] in seen else origin | {"run": None},
+        "reasons": [_seen_reason(reason, seen) for reason in reasons],
+    }
+
+
+def _seen_reason(reason: dict[str, Any], seen: Collection[int]) -> dict[str, Any]:
+    told = dict(reason)
+    if "holders" in told:
+        told["holders"] = [number for number in told["holders"] if number in seen]
+    if "child" in told and told["child"] not in seen:
+        del told["child"], told["child_status"]
+    return told
 
 
 def sensitive_steps(run: Run) -> set[str]:
