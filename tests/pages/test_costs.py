@@ -24,7 +24,7 @@ def costs(user: str) -> dict[str, int]:
     client = Client()
     client.force_login(get_user_model()._default_manager.get(username=user))
     found = {}
-    for name, path in lists().items():
+    for name, path in lists("ann").items():
         with CaptureQueriesContext(connection) as queries:
             response = client.get(path)
         assert response.status_code == 200, name

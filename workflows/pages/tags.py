@@ -213,9 +213,7 @@ def inbox_count(context: template.Context) -> str:
     request, read = context.get("request"), context.get("my_inbox")
     if request is None or not request.user.is_authenticated:
         return ""
-    if read is not None and not read.has_more:
-        return str(len(read.entries) or "")
-    found = count_waiting_for(request.user)
+    found = read.count if read is not None else count_waiting_for(request.user)
     return f"{found}+" if found >= MOST_COUNTED else str(found or "")
 
 

@@ -55,16 +55,19 @@ class InboxEntry:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Inbox:
-    """``has_more``: further questions were left out."""
+    """``has_more``: further questions were left out. ``count``: how many wait for the person, ``MOST_COUNTED`` means:
+    that many or more; None where that was not asked."""
 
     entries: list[InboxEntry] = field(default_factory=list)
     has_more: bool = False
+    count: int | None = None
 
 
 def waiting_for(user: AbstractUser | AnonymousUser, *, limit: int = PAGE) -> Inbox:
     """The open questions that a person may answer and has not, the next deadline first. At most seven queries."""
-    found = list(_waiting(user, limit + 1))
-    return Inbox(entries=_entries(found[:limit]), has_more=len(found) > limit)
+    found = list(_waiting(user, max(limit + 1, MOST_COUNTED)))
+    count = min(len(found), MOST_COUNTED)
+    return Inbox(entries=_entries(found[:limit]), has_more=len(found) > limit, count=count)
 
 
 def count_waiting_for(user: AbstractUser | AnonymousUser) -> int:
