@@ -17,6 +17,9 @@ from workflows.queries.runs import find_run, moment_text
 from workflows.queries.why_facts import Because
 from workflows.queries.why_rows import why_run
 
+#: Characters of a sentence, as many as the page of the run shows.
+LONGEST = 600
+
 
 def _add_words(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("runs", nargs="+", metavar="RUN", help="number of a run; - reads numbers from standard input")
@@ -51,9 +54,9 @@ def why_lines(number: int, status: str, reasons: list[Because], *, is_over: bool
         since = f" since {_moment(reason.since)}" if reason.since else ""
         until = f" until {_moment(reason.until)}" if reason.until else ""
         when = f" ({(since + until).strip()})" if since or until else ""
-        yield f"  {one_line(reason.sentence, 400)}{when}"
+        yield f"  {one_line(reason.sentence, LONGEST)}{when}"
         if reason.advice:
-            yield f"      {one_line(reason.advice, 400)}"
+            yield f"      {one_line(reason.advice, LONGEST)}"
 
 
 def _moment(at: datetime) -> str:
