@@ -31,9 +31,9 @@ def ready(request: HttpRequest) -> HttpResponse:
     """The database can be reached and fits this code; otherwise 503 with what is missing."""
     try:
         report = schema_state()
-    except django.db.Error:
+    except django.db.Error as error:
         # who asks may be anybody: where the database is, and what it said, is in the log
-        logger.warning("The database does not answer.", exc_info=True)
+        logger.warning("The database does not answer: %s", error)
         raise Refusal("store.unavailable", detail="it does not answer") from None
     if report.state not in (SchemaState.CURRENT, SchemaState.NEWER):
         raise report.as_refusal()
