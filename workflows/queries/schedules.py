@@ -219,6 +219,8 @@ def schedule_of_run(run: int) -> int | None:
 
 def _listed(rows: QuerySet[Schedule]) -> list[ScheduleRow]:
     found = list(rows.select_related("workflow"))
+    if not found:
+        return []
     zones = {row.pk: Timetable(cron=row.cron, zone=row.timezone) for row in found}
     latest = ScheduleFire.objects.filter(schedule=OuterRef("pk")).order_by("-at").values("pk")[:1]
     last_ones = Schedule.objects.filter(pk__in=list(zones)).annotate(fire=Subquery(latest)).values("fire")
