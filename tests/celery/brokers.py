@@ -77,6 +77,11 @@ class PrivateRabbit:
         except (OSError, subprocess.SubprocessError):
             pytest.skip("no RabbitMQ that lets virtual hosts be made runs here")
 
+    def kill(self) -> None:
+        """What a crash does: connections end, all messages are lost."""
+        self._control("close_all_connections", "--vhost", self.host, "crash")
+        self._control("delete_vhost", self.host)
+
     def close(self) -> None:
         self._control("delete_vhost", self.host)
 
