@@ -12,6 +12,7 @@ import argparse
 import http.client
 import json
 import os
+import resource
 import socket
 import statistics
 import subprocess
@@ -103,13 +104,22 @@ def main(words: Sequence[str]) -> int:
     ((vendor, server),) = usable_stores(options.store)
     with stores.temporary(vendor, server) as store, served(store, options) as load:
         say(f"{options.programs} programs wait, {options.browsers} browsers look, for {options.seconds:g} s")
+        began, used = time.monotonic(), times_of_children()
         play(load, options)
         found = summary(load)
+        seconds = time.monotonic() - began
+    found["server_cpu"] = (times_of_children() - used) / seconds
     if options.as_json:
         sys.stdout.write(json.dumps({"machine": machine.describe_machine(), **found}, indent=2) + "\n")
     else:
         sys.stdout.write("\n".join(report(found)) + "\n")
     return 0 if is_within(found) else 1
+
+
+def times_of_children() -> float:
+    """Processor time of the processes that have ended, in seconds; the server is among them at the end."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
 
 
 # ---- the server ------------------------------------------------------------------------------------------------------
@@ -244,6 +254,7 @@ def report(found: Mapping[str, Any]) -> list[str]:
         figures = "".join(f"{row[name]:>10.1f}" for name in ("p50", "p95", "max") if name in row)
         lines.append(f"{what:<14}{row['count']:>8}{figures}")
     lines += [f"unexpected: {what} ({count} times)" for what, count in found["unexpected"].items()]
+    lines.append(f"the server used {found['server_cpu']:.2f} processors, without the database")
     lines.append(f"a start takes less than {BAR_MS} ms: {'yes' if is_within(found) else 'NO'}")
     return lines
 

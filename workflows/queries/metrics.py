@@ -54,7 +54,6 @@ class Measured:
 
 
 RUNS = Metric(name="waypost_runs", help="Runs by workflow and status.", labels=("workflow", "status"))
-HELD = Metric(name="waypost_runs_held", help="Live runs that an operator has paused.")
 RUNNABLE = Metric(name="waypost_runs_runnable", help="Runs that a worker may take now.", labels=("workflow",))
 RUNNABLE_AGE = Metric(
     name="waypost_runs_runnable_oldest_seconds", help="How long the run that waits longest could have been taken."
@@ -99,7 +98,7 @@ ATTEMPTS = Metric(
 EVENTS = Metric(name="waypost_events", help="Events that drivers have committed.", labels=("type",), is_counter=True)
 
 METRICS = (
-    *(RUNS, HELD, RUNNABLE, RUNNABLE_AGE, STALLED, LEASES, WORKERS, QUESTIONS, QUESTION_AGE, SLOTS, SLOT_AGE, OFFERS),
+    *(RUNS, RUNNABLE, RUNNABLE_AGE, STALLED, LEASES, WORKERS, QUESTIONS, QUESTION_AGE, SLOTS, SLOT_AGE, OFFERS),
     *(DELIVERIES, DELIVERY_AGE, SCHEDULE_LATE, ATTEMPTS, EVENTS),
 )
 
@@ -145,7 +144,6 @@ def _runs(now_ms: int) -> Part:
     yield RUNNABLE, _sorted(lengths)
     since = [_earliest(woken, _ms(made), begins, orphaned) for _, _, woken, made, begins, orphaned in waiting]
     yield RUNNABLE_AGE, [((), _age(now_ms, _earliest(*since)))]
-    yield HELD, [((), Run.objects.live().exclude(held="").count())]
 
 
 def _labels(sizes: dict[int, int]) -> dict[int, str]:
