@@ -210,7 +210,8 @@ FIRE_MOVES: dict[FireStatus, frozenset[FireStatus]] = {
     FireStatus.DUE: frozenset({FireStatus.WAITING, FireStatus.STARTED, FireStatus.SKIPPED, FireStatus.REFUSED}),
     FireStatus.WAITING: frozenset({FireStatus.STARTED, FireStatus.SKIPPED, FireStatus.REFUSED}),
     FireStatus.STARTED: frozenset(),
-    FireStatus.SKIPPED: frozenset(),
+    # a start that took longer than its turn: the run is there, whatever was said meanwhile
+    FireStatus.SKIPPED: frozenset({FireStatus.STARTED}),
+    FireStatus.REFUSED: frozenset({FireStatus.STARTED}),
     FireStatus.MISSED: frozenset(),
-    FireStatus.REFUSED: frozenset(),
 }

@@ -32,6 +32,7 @@ from workflows.operations import runs as run_operations
 from workflows.operations import schedules as operation
 from workflows.operations.firing import carry_out, claim_due, keep_up, tick
 from workflows.operations.schedules import Wish
+from workflows.statuses import FIRE_MOVES, FireStatus
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -414,3 +415,17 @@ def test_two_at_once_leave_open_times_to_whoever_took_them() -> None:
     scheduling.take_open(schedule_id=schedule.pk, token="other", now=now, until=now + HOUR)
     assert carry_out(schedule.pk, now=now) == 0
     assert statuses() == ["due"]
+
+
+@pytest.mark.parametrize("before", list(FireStatus))
+@pytest.mark.parametrize("after", [FireStatus.STARTED, FireStatus.SKIPPED, FireStatus.REFUSED])
+def test_a_time_moves_only_as_its_status_allows(before: FireStatus, after: FireStatus) -> None:
+    """SCH.2"""
+    schedule = hourly()
+    due = scheduling.Due(at=at("2026-01-31 10:00"), status=before)
+    now = at("2026-01-31 10:00")
+    assert scheduling.claim(schedule=schedule, handled_until=now, next_at=None, dues=[due], now=now)
+    [fire] = ScheduleFire.objects.all()
+    settled = scheduling.settle_fire(fire_id=fire.pk, token="", status=after, now=now, run=1)
+    assert settled == (after in FIRE_MOVES[before])
+    assert statuses() == [after if settled else before]

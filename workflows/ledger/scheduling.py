@@ -303,7 +303,7 @@ def settle_fire(
     That a run was started is true whoever says it, and whatever was said before: the run is there.
     """
     if status == FireStatus.STARTED:
-        mine = ScheduleFire.objects.filter(pk=fire_id).exclude(status=FireStatus.STARTED)
+        mine = ScheduleFire.objects.filter(pk=fire_id).exclude(status__in=(FireStatus.STARTED, FireStatus.MISSED))
     else:
         mine = ScheduleFire.objects.filter(pk=fire_id, token=token, settled_at=None)
     columns = {"status": status, "run": run, "code": code, "message": message[:2_000], "settled_at": now}
