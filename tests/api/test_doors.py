@@ -82,7 +82,7 @@ def test_addresses_and_methods_that_are_none_are_problems_too(admin: Program) ->
         ('{"workflow": "takes", "priority": "high"}', 422, "input.invalid", "body.priority"),
         ('{"workflow": "takes", "params": {"txet": "x"}}', 422, "params.invalid", "txet"),
         ('{"workflow": "takes", "key": ""}', 422, "input.invalid", "body.key"),
-        ('{"workflow": "tkaes"}', 404, "workflow.not_found", "takes"),
+        ('{"workflow": "tkaes"}', 404, "workflow.not_found", "tkaes"),
         ('{"workflow": "takes", "version": 9}', 404, "plan.no_such_version", "9"),
         ('{"workflow": ' + "[" * 5_000 + "]" * 5_000 + "}", 422, "input.invalid", ""),
     ],

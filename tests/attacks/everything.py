@@ -1,6 +1,6 @@
 """Every world there is: importing them registers them."""
 
-from tests.attacks import batches, external, forks, lines, notifying, operators, people, schedules
+from tests.attacks import batches, external, forks, keys, lines, notifying, operators, people, schedules
 from tests.attacks.verbs import ATTACKED, ATTACKS, ledger_verbs
 
 __all__ = [
@@ -9,6 +9,7 @@ __all__ = [
     "batches",
     "external",
     "forks",
+    "keys",
     "ledger_verbs",
     "lines",
     "notifying",

@@ -28,10 +28,12 @@ from workflows.api.shapes import (
 )
 from workflows.errors import Refusal
 from workflows.models import RunFilter
+from workflows.operations.access import sees_workflow
+from workflows.operations.api_keys import Caller
 from workflows.operations.exporting import export_run
 from workflows.operations.runs import Start, start
 from workflows.operations.versions import version_definition
-from workflows.operations.workflows import named_definition
+from workflows.operations.workflows import Definition, named_definition
 from workflows.queries.run_list import PAGE, RunRow, run_page
 from workflows.queries.runs import moment_text
 from workflows.queries.seen import seen_document, seen_state, seen_workflow
@@ -104,13 +106,9 @@ def list_runs(request: HttpRequest, wanted: Query[Wanted]) -> HttpResponse:
 def start_run(request: HttpRequest, body: NewRun) -> HttpResponse:
     """Start a run: 201, or 200 with the run that was started with this key before."""
     caller = caller_of(request)
-    if body.version is None:
-        definition = named_definition(body.workflow, viewer=caller.user)
-    else:
-        definition = version_definition(seen_workflow(body.workflow, caller.user), body.version)
     started = start(
         Start(
-            definition=definition,
+            definition=_definition(caller, body),
             actor=caller.actor,
             given=body.params,
             title=body.title,
@@ -149,6 +147,20 @@ def export(request: HttpRequest, run: RunNumber, with_children: bool = False) ->
     response = StreamingHttpResponse(pieces, content_type="application/json")
     response.headers["Content-Disposition"] = f'attachment; filename="run-{run}.json"'
     return response
+
+
+def _definition(caller: Caller, body: NewRun) -> Definition:
+    """Raises ``workflow.not_found`` in the same words for what is not there and for what may not be seen."""
+    if not sees_workflow(caller.user, body.workflow):
+        raise Refusal("workflow.not_found", name=body.workflow)
+    if body.version is not None:
+        return version_definition(seen_workflow(body.workflow, caller.user), body.version)
+    try:
+        return named_definition(body.workflow, viewer=caller.user)
+    except Refusal as refusal:
+        if refusal.code != "workflow.not_found":
+            raise
+        raise Refusal("workflow.not_found", name=body.workflow) from None
 
 
 def _filter(wanted: Wanted) -> RunFilter:
