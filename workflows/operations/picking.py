@@ -69,7 +69,7 @@ class Picker:
 
     def _in_turn(self, count: int) -> list[int]:
         queues = {workflow: [place] for workflow, place in self._heads()}
-        driven = self._driven() if queues else Counter()
+        driven = self._driven() if len(queues) > 1 else Counter()
         # a line whose queue is empty stands for the runs that its workflow has not been asked for yet: none of them
         # comes before the one that was picked last
         lines = [(queue[0].urgency, driven[workflow], queue[0], workflow) for workflow, queue in queues.items()]

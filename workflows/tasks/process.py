@@ -13,10 +13,11 @@ import os
 import struct
 import threading
 import time
+from collections.abc import Iterator
 
 from workflows.errors import Refusal
 from workflows.ledger.transactions import database_thread
-from workflows.operations.crew import STRETCH_VISITS
+from workflows.operations.crew import CROWD, STRETCH_VISITS
 from workflows.operations.driving import Worker, standing_of
 from workflows.operations.duties import Duties
 from workflows.operations.picking import Picker, runnable_count
@@ -114,10 +115,17 @@ class Process:
                 self._worker = Worker(stopping=shall_stop, pause=time.sleep)
             return self._worker
 
-    def _proposals(self, worker: Worker, hint: int) -> list[int]:
-        picker = Picker(engine_versions=worker.settings.engine_versions, skip=self._given_up(worker))
-        found = picker.pick(TRIES)
-        return found if hint in found or len(found) < TRIES else [*found, hint]
+    def _proposals(self, worker: Worker, hint: int) -> Iterator[int]:
+        """The run whose turn it is; when another worker was faster some of those that follow, at last the hint."""
+        skip = self._given_up(worker)
+        for count, crowd in ((1, 1), (TRIES, CROWD)):
+            found = Picker(engine_versions=worker.settings.engine_versions, skip=skip).pick(count, crowd=crowd)
+            yield from found
+            if not found:
+                break
+            skip += found
+        if hint > 0 and hint not in skip:
+            yield hint
 
     def _given_up(self, worker: Worker) -> list[int]:
         return [run for run, failures in self._failures.items() if failures > worker.settings.poison_limit]
