@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from functools import cache
 
 from django.conf import settings
 from django.http import HttpRequest, HttpResponse
@@ -14,6 +15,7 @@ from workflows.api.description import PREFIX
 from workflows.api.problems import document
 
 
+@cache
 def schema_text() -> str:
     """The description as it is committed."""
     schema = api.get_openapi_schema(path_prefix=PREFIX)
