@@ -1,6 +1,6 @@
 """Every world there is: importing them registers them."""
 
-from tests.attacks import batches, external, forks, keys, lines, notifying, operators, people, schedules
+from tests.attacks import batches, external, forks, keys, lines, notifying, operators, people, schedules, workers
 from tests.attacks.verbs import ATTACKED, ATTACKS, ledger_verbs
 
 __all__ = [
@@ -16,4 +16,5 @@ __all__ = [
     "operators",
     "people",
     "schedules",
+    "workers",
 ]
