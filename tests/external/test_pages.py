@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from datetime import UTC, datetime
 
 import pytest
@@ -75,6 +76,20 @@ def test_queues_are_listed_with_what_waits_in_them() -> None:
     offered()
     (queue,) = queues_of()
     assert (queue.name, queue.open, queue.reserved) == ("labelling", 1, 0)
+
+
+def test_the_command_lists_the_queues() -> None:
+    assert manage("external", "list").out == "No work waits for other programs.\n"
+    player = offered()
+    since = moment(open_offer(player).offered_ms)
+    Program().reserve(open_offer(player))
+    offered()
+    said = manage("external", "list").out.splitlines()
+    assert said[0].split() == ["QUEUE", "WAITING", "RESERVED", "WAITS", "SINCE"]
+    assert said[1].split()[:3] == ["labelling", "1", "1"]
+    (queue,) = json.loads(manage("external", "list", "--json").out)
+    assert (queue["queue"], queue["open"], queue["reserved"]) == ("labelling", 1, 1)
+    assert datetime.fromisoformat(queue["oldest"]) >= since.replace(microsecond=0)
 
 
 def test_the_command_that_says_why_knows_the_queue() -> None:
