@@ -43,6 +43,7 @@ COMMANDS = (
     "schedules",
     "workers",
     "runs",
+    "external",
     "check_ledger",
     "prune_runs",
     "notifications",
