@@ -20,9 +20,9 @@ class Command(WaypostCommand):
         listed = self.add_actions(parser).add_parser("list", help="the queues with work, and since when it waits")
         listed.add_argument("--json", action="store_true", dest="as_json", help="print JSON")
 
-    def perform(self, *, as_json: bool, **options: Any) -> int:
+    def perform(self, **options: Any) -> int:
         queues = queues_of()
-        if as_json:
+        if options["as_json"]:
             self.print_json([_document(queue) for queue in queues])
             return ExitCode.SUCCEEDED
         headings = ["QUEUE", "WAITING", "RESERVED", "WAITS SINCE"]
