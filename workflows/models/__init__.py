@@ -15,8 +15,8 @@ from workflows.models.external import ExternalOffer
 from workflows.models.history import RowVersion
 from workflows.models.interrupt import Interrupt, Vote
 from workflows.models.lease import Lease
-from workflows.models.notification import Delivery, Notification, NotificationPreference, Webhook
 from workflows.models.login_session import LoginSession
+from workflows.models.notification import Delivery, Notification, NotificationPreference, Webhook
 from workflows.models.payload import Payload
 from workflows.models.run import Run
 from workflows.models.run_filter import RunFilter
