@@ -158,6 +158,7 @@ OLDEST = "0004_indexes"
 COLUMNS = """
 from django.core.management import call_command
 from django.db import connection
+call_command("migrate", "auth", verbosity=0)
 call_command("migrate", "workflows", given, verbosity=0)
 with connection.cursor() as cursor:
     found = {name: [one.name for one in connection.introspection.get_table_description(cursor, name)]
@@ -165,12 +166,13 @@ with connection.cursor() as cursor:
 print(json.dumps(found))
 """
 INSERT = """
-from django.db import connection
-with connection.constraint_checks_disabled(), connection.cursor() as cursor:
+from django.db import connection, transaction
+with connection.constraint_checks_disabled(), transaction.atomic(), connection.cursor() as cursor:
     for table, (columns, rows) in given.items():
         names = ", ".join(f'"{name}"' for name in columns)
         places = ", ".join(["%s"] * len(columns))
-        cursor.executemany(f'INSERT INTO {table} ({names}) VALUES ({places})', rows)
+        for row in rows:
+            cursor.execute(f'INSERT INTO {table} ({names}) VALUES ({places})', row)
     if connection.vendor == "postgresql":
         for table, (columns, rows) in given.items():
             if "id" in columns:
