@@ -84,8 +84,8 @@ def stand_in_line_again(*, run_id: int) -> bool:
 
 
 def without_place() -> list[int]:
-    """Blocked runs that were woken, and runs whose moment to start has come, which neither have a slot nor stand in line
-    for one; the latter in the order of their moments."""
+    """Blocked runs that were woken, and runs whose moment to start has come, which neither have a slot nor stand in
+    line for one; the latter in the order of their moments."""
     placed = Slot.objects.filter(run_id=OuterRef("pk"), kind=SlotKind.CONCURRENCY)
     now_ms = database_now_ms()
     woken = Q(status=RunStatus.BLOCKED, wake_at_ms__lte=now_ms)
