@@ -111,6 +111,7 @@ def test_every_column_that_names_a_payload_is_known() -> None:
     known = {(model, column) for model, columns in DIGEST_COLUMNS for column in columns}
     length = digest_column().max_length
     others = {"digest", "hash", "input_hash", "invocation_key", "token_hash"}
+    others |= {"code_version", "request_id", "secret_hash", "token"}  # as long as a digest, and none
     found = {
         (model, field.attname)
         for model in apps.get_app_config("workflows").get_models()
