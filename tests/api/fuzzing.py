@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -39,8 +39,11 @@ def operations(key: str) -> Iterator[Any]:
         yield result.ok()
 
 
-def try_operation(operation: Any, key: str, *, examples: int) -> int:
-    """Call an operation with made-up values, valid ones and others; the number of calls. Raises what a check finds."""
+def try_operation(operation: Any, key: str, *, examples: int, there: Mapping[str, Sequence[Any]]) -> int:
+    """Call an operation with made-up values, valid ones and others; the number of calls. Raises what a check finds.
+
+    ``there`` has values of path parameters that name something: every second call is about one of these.
+    """
     count = 0
 
     @settings(
@@ -54,6 +57,11 @@ def try_operation(operation: Any, key: str, *, examples: int) -> int:
     def call(case: Any) -> None:
         nonlocal count
         count += 1
+        if count % 2:
+            about = {
+                name: there[name][count % len(there[name])] for name in case.path_parameters or {} if name in there
+            }
+            case.path_parameters = {**(case.path_parameters or {}), **about}
         case.headers = {**(case.headers or {}), "Authorization": f"Bearer {key}"}
         case.call_and_validate(checks=CHECKS)
 
