@@ -14,8 +14,8 @@ from tests.support.rows import all_rows
 from workflows.models import Event
 from workflows.operations.people import Actor
 from workflows.operations.runs import pause
-from workflows.queries import event_waiting
 from workflows.queries.event_waiting import LONGEST_PAUSE_S, LONGEST_WAIT_S, wait_for_events
+from workflows.seats import SEATS
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -125,7 +125,9 @@ def test_only_so_many_wait_at_once_and_the_others_get_their_cursor(settings: Any
     wait_for_events(run, cursor, limit=9, wait_s=5, now=time.clock, pause=time.pause)
     assert second.pauses == 0
     assert (inner[0].events, inner[0].cursor) == ([], cursor)
-    assert event_waiting._waiting == 0
+    assert SEATS.take()
+    assert not SEATS.take()
+    SEATS.leave()
 
 
 def test_a_program_follows_a_run_page_by_page() -> None:

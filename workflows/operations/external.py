@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import secrets
-import threading
 import time
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
@@ -14,7 +13,6 @@ from django.db import connection
 from django.db.models import Exists, OuterRef
 from django.utils import timezone
 
-from workflows.conf import conf
 from workflows.definitions.plan import StepPlan
 from workflows.engine.memory import read_plan
 from workflows.engine.output_schema import schema_mismatch
@@ -27,6 +25,7 @@ from workflows.ledger.external import Brought, Finished, Reservation
 from workflows.models import ControlMessage, ExternalOffer, Payload, Run, Visit, Workflow
 from workflows.operations.access import require, sees_run
 from workflows.operations.people import Actor
+from workflows.seats import SEATS
 from workflows.statuses import LIVE_STATUSES, ControlKind, OfferStatus
 
 logger = logging.getLogger(__name__)
@@ -40,27 +39,6 @@ MOST_QUEUES = 20
 MOST_NAME = 200
 #: Offers that are tried before a program is told that there is nothing.
 _TRIED_AT_ONCE = 20
-
-
-class _Seats:
-    """Programs that wait in this process: each takes a thread of the server, so their number is bounded."""
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._taken = 0
-
-    def take(self, most: int) -> bool:
-        with self._lock:
-            is_free = self._taken < most
-            self._taken += is_free
-        return is_free
-
-    def leave(self) -> None:
-        with self._lock:
-            self._taken -= 1
-
-
-_seats = _Seats()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,15 +61,15 @@ def reserve(
     """Give a program the next work of its queues; None when there was none within ``wait_s`` seconds.
 
     Work of runs with a higher priority comes first, then what waits longest, of those workflows that the actor may
-    see. No connection to the database is held while this waits. When as many programs
-    wait in this process as may (``api_waiting_limit``), it answers at once.
+    see. No connection to the database is held while this waits. When no seat is free in this process, it answers at
+    once.
 
     Raises ``access.denied``, ``input.invalid``.
     """
     _admit(actor, "external.reserve")
     _refuse_bad_names(queues, worker)
     work = _reserve_now(queues, worker, actor)
-    if work is not None or wait_s <= 0 or not _seats.take(conf().api_waiting_limit):
+    if work is not None or wait_s <= 0 or not SEATS.take():
         return work
     try:
         until = time.monotonic() + min(wait_s, MOST_WAIT_S)
@@ -101,7 +79,7 @@ def reserve(
             work = _reserve_now(queues, worker, actor)
         return work
     finally:
-        _seats.leave()
+        SEATS.leave()
 
 
 def _admit(actor: Actor, action: str) -> None:

@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-import threading
 import time
 from collections.abc import Callable
 
 from django.db import connection
 
-from workflows.conf import conf
 from workflows.models import Run
 from workflows.queries.events import EventPage, events_after
+from workflows.seats import SEATS
 
 LONGEST_WAIT_S = 20.0
 #: Between two looks: short at first, since much happens soon after something was done.
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.1, 1.0
-
-_lock = threading.Lock()
-_waiting = 0
 
 
 def wait_for_events(
@@ -32,11 +28,11 @@ def wait_for_events(
     """The events after a cursor as soon as there are some, at the latest after ``wait_s`` seconds; at once for a run
     that has ended. Raises ``run.not_found``.
 
-    No connection to the database is held during a pause. A look is one row by its key. When as many requests of this
-    process wait as may (``api_waiting_limit``), it answers at once.
+    No connection to the database is held during a pause. A look is one row by its key. When no
+    seat is free in this process, it answers at once.
     """
     page = events_after(run_id, after, limit=limit)
-    if page.events or page.is_over or wait_s <= 0 or not _enter():
+    if page.events or page.is_over or wait_s <= 0 or not SEATS.take():
         return page
     try:
         ends_at, next_pause = now() + min(wait_s, LONGEST_WAIT_S), FIRST_PAUSE_S
@@ -48,25 +44,10 @@ def wait_for_events(
                 break
         return events_after(run_id, after, limit=limit)
     finally:
-        _leave()
+        SEATS.leave()
 
 
 def _is_news(run_id: int, after: int) -> bool:
     """Whether there may be an event after the cursor, or no more to wait for."""
     row = Run.objects.filter(pk=run_id).only("next_event", "status").first()
     return row is None or row.is_final or row.next_event - 1 > after
-
-
-def _enter() -> bool:
-    global _waiting
-    with _lock:
-        if _waiting >= conf().api_waiting_limit:
-            return False
-        _waiting += 1
-        return True
-
-
-def _leave() -> None:
-    global _waiting
-    with _lock:
-        _waiting -= 1
