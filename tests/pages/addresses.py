@@ -33,6 +33,8 @@ ADDRESSES: Mapping[str, Address] = {
     "login": Address(get=PUBLIC, post=PUBLIC, data={"username": "nobody", "password": "x"}),
     "logout": Address(get=None, post=PUBLIC),
     "account": Address(get=SELF, post=SELF),
+    "session_end": Address(about=None, more=(1,), get=None, post=SELF),
+    "session_end_others": Address(get=None, post=SELF),
     "keys": Address(get=SELF, post=SELF, data={"name": "", "days": "7"}),
     "notification_preferences": Address(get=SELF, post=SELF, data={"about": "everything"}),
     "theme": Address(get=None, post=PUBLIC, data={"theme": "dark"}),
