@@ -22,7 +22,7 @@ pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.store("sqlite
 
 AXE = (Path(__file__).parent / "vendor" / "axe.min.js").read_text()
 #: Pieces, downloads and what needs more than an address.
-NO_PAGES = {"home_part", "start_preview", "run_part_live", "run_part_visit", "workflow_source"}
+NO_PAGES = {"home_part", "worker_part", "start_preview", "run_part_live", "run_part_visit", "workflow_source"}
 ADMIN = ("/admin/", "/admin/workflows/run/", "/admin/workflows/workflow/", "/admin/auth/user/add/")
 #: Django's own search field is described by a help text, and labelled by its picture only.
 NOT_OURS = {"/admin/workflows/run/": ("label-title-only",), "/admin/workflows/workflow/": ("label-title-only",)}

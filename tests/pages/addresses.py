@@ -9,6 +9,7 @@ from typing import Any
 #: Besides permissions: anybody, anybody who is logged in, whoever may look at runs, whoever may look at workflows.
 PUBLIC, SELF, LOOK, LOOK_AT_WORKFLOWS = "public", "self", "view_run", "view_workflow"
 LOOK_AT_SCHEDULES = "view_schedule"
+LOOK_AT_WORKERS = "view_worker"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,8 +40,8 @@ ADDRESSES: Mapping[str, Address] = {
     "notification_preferences": Address(get=SELF, post=SELF, data={"about": "everything"}),
     "theme": Address(get=None, post=PUBLIC, data={"theme": "dark"}),
     # ---- workers
-    "worker_list": Address(get="view_worker"),
-    "worker_part": Address(get="view_worker"),
+    "worker_list": Address(get=LOOK_AT_WORKERS),
+    "worker_part": Address(get=LOOK_AT_WORKERS),
     # ---- workflows
     "workflow_list": Address(get=LOOK_AT_WORKFLOWS),
     "workflow_new": Address(

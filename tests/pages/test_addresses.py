@@ -11,7 +11,7 @@ from django.http import HttpResponse
 from django.test import Client
 from django.urls import reverse
 
-from tests.pages.addresses import ADDRESSES, LOOK, LOOK_AT_SCHEDULES, LOOK_AT_WORKFLOWS, PUBLIC, SELF
+from tests.pages.addresses import ADDRESSES, LOOK, LOOK_AT_SCHEDULES, LOOK_AT_WORKERS, LOOK_AT_WORKFLOWS, PUBLIC, SELF
 from tests.pages.visitors import visitor
 from tests.pages.world import HARM, World, make_world
 from tests.support.rows import all_rows
@@ -20,7 +20,7 @@ from workflows.pages import urls
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
-VIEWER = {LOOK, LOOK_AT_WORKFLOWS, LOOK_AT_SCHEDULES}
+VIEWER = {LOOK, LOOK_AT_WORKFLOWS, LOOK_AT_SCHEDULES, LOOK_AT_WORKERS}
 GET = [name for name, address in ADDRESSES.items() if address.get is not None and not address.is_missing]
 POST = [name for name, address in ADDRESSES.items() if address.post is not None]
 INLINE = re.compile(r"<script(?![^>]*\ssrc=)|\sstyle=|\son[a-z]+=\s*[\"']|javascript:(?!alert\(3\))", re.IGNORECASE)

@@ -85,6 +85,7 @@ class NewRun(Given):
     version: VersionNumber | None = Field(None, description="A published version; the current one if left out.")
     priority: int = Field(0, ge=-100, le=100)
     over_limit: str | None = Field(None, description="Why to start beside a full concurrency key.")
+    start_at: datetime | None = Field(None, description="Nobody drives the run before; with a time zone.")
 
 
 class Started(Schema):
@@ -116,6 +117,7 @@ def start_run(request: HttpRequest, body: NewRun) -> HttpResponse:
             origin="api",
             over_limit=body.over_limit or None,
             priority=body.priority,
+            start_at=body.start_at,
         )
     )
     told = {

@@ -84,7 +84,8 @@ def start(wish: Start) -> Started:
     if wish.over_limit:
         require(wish.actor, "exceed_limit", workflow=plan.name, action="run.start_over_limit")
     _check_texts(wish)
-    start_at_ms = _start_moment(wish.start_at, timezone.now())
+    # whoever repeats a start with its key gets the run that is there, also when its moment has passed meanwhile
+    start_at_ms = None if _is_repeated(wish) else _start_moment(wish.start_at, timezone.now())
     below = definitions_below(plan, viewer=wish.actor.user)
     plans = [plan, *(definition.plan for definition in below.values())]
     for one in plans:
@@ -139,6 +140,13 @@ def _concurrency(wish: Start, values: Mapping[str, Any]) -> Concurrency | None:
     except (BadExpression, ValueError) as error:
         raise Refusal("input.invalid", reason=f"The concurrency key cannot be computed: {error}") from None
     return Concurrency(key=key, max=plan.concurrency.max, when_full=plan.concurrency.when_full)
+
+
+def _is_repeated(wish: Start) -> bool:
+    if wish.key is None or wish.start_at is None:
+        return False
+    known = Run.objects.filter(workflow__name=wish.definition.plan.name, idempotency_key=wish.key)
+    return bool(known.exists())
 
 
 def _start_moment(start_at: datetime | None, now: datetime) -> int | None:
