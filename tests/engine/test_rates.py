@@ -8,6 +8,8 @@ from itertools import pairwise
 from pathlib import Path
 
 import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
 from hypothesis import given, settings
 from hypothesis import strategies as some
 
@@ -19,12 +21,13 @@ from tests.support.players import Player, output_of
 from tests.support.rows import assert_sound, events_of
 from tests.support.worlds import sweep
 from workflows.clock import database_now_ms
+from workflows.engine.scheduler import Decision
 from workflows.ledger import slots
 from workflows.ledger.controlling import send
 from workflows.ledger.side_rows import note_starts
 from workflows.ledger.transactions import ledger_transaction
 from workflows.models import Attempt, LimitGroup, LimitStart, Run, Slot
-from workflows.models.slot import line_up
+from workflows.models.slot import LINE_READ, line_up
 from workflows.statuses import ControlKind, SlotKind
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -183,11 +186,49 @@ def test_starts_count_from_when_the_first_rate_stands_in_line() -> None:
 def test_a_held_run_keeps_its_place_in_line_and_takes_no_turn_itself() -> None:
     """CTL.4"""
     _, second = begin(rated()), begin(rated())
-    hold = {"reason": "r"}
-    send(run_id=second.run_id, kind=ControlKind.PAUSE, payload=hold, request_id="h", sender="ann", now=START)
-    second.hand = second.take()
-    decision = second.step()
+    decision = say(second, ControlKind.PAUSE)
     assert (second.run.status, decision.waits_until_ms) == ("paused", None)
+
+
+def test_a_held_run_is_passed_over_in_line_and_comes_first_again_when_it_goes_on() -> None:
+    """CTL.4, MON.10"""
+    first, second, third, fourth = (begin(rated(max=", max: 1")) for _ in range(4))
+    say(second, ControlKind.PAUSE)
+    first.settle()
+    assert pass_on(MINUTE) == [third.run_id]
+    say(second, ControlKind.RESUME)
+    start(third)
+    third.settle()
+    assert pass_on(MINUTE) == [second.run_id]
+    assert Slot.objects.get(run_id=fourth.run_id).number is None
+
+
+def test_a_line_of_many_is_read_no_further_than_it_moves() -> None:
+    """MON.10: the sweep and whoever gives a place read the heads of lines."""
+    first = begin(rated(max=", max: 1"))
+    crowd(LINE_READ * 5)
+    with CaptureQueriesContext(connection) as queries:
+        assert slots.groups_with_room() == []
+        pass_on(MINUTE)
+    read = [query["sql"] for query in queries if "workflows_slot" in query["sql"] and "SELECT" in query["sql"]]
+    assert len(read) == 5, read  # heads, their rows, places taken; places taken, the beginning of the line
+    assert any(f"LIMIT {LINE_READ}" in sql for sql in read)
+    assert first.running_in() == ["work"]
+
+
+@ledger_transaction
+def crowd(number: int) -> None:
+    """So many more in the line."""
+    one = {"kind": SlotKind.LIMIT, "name": "g", "max": 1, "starts": 1, "per_ms": MINUTE, "entered_ms": 1}
+    run_id = Run.objects.values_list("pk", flat=True).get()
+    Slot.objects.bulk_create([Slot(run_id=run_id, scope=f"each[{index}]", **one) for index in range(number)])
+
+
+def say(player: Player, kind: ControlKind) -> Decision:
+    """Send a message to a run, and let a driver carry it out."""
+    send(run_id=player.run_id, kind=kind, payload={"reason": "r"}, request_id=str(kind), sender="ann", now=START)
+    player.hand = player.take()
+    return player.step()
 
 
 def test_what_no_window_reaches_back_to_is_forgotten() -> None:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from django.db.models import Exists, OuterRef, Q
+from django.db.models import Exists, Min, OuterRef, Q
 
 from workflows.clock import database_now_ms
 from workflows.errors import Refusal
@@ -197,16 +197,15 @@ def full(key: str, max: int) -> Refusal:
 
 def groups_with_room() -> list[tuple[str, str]]:
     """The groups in which the first of the line may find a place: what the sweep looks at."""
-    first: dict[tuple[str, str], Slot] = {}
-    for slot in Slot.objects.filter(number=None).order_by("id"):
-        first.setdefault((slot.kind, slot.name), slot)
+    heads = Slot.objects.in_line().values("kind", "name").annotate(head=Min("pk")).values_list("head", flat=True)
+    first = Slot.objects.in_bulk(list(heads)).values()
     taken = Slot.objects.filter(number__isnull=False)
     now_ms = database_now_ms()
     return [
-        (kind, name)
-        for (kind, name), slot in first.items()
+        (slot.kind, slot.name)
+        for slot in sorted(first, key=lambda slot: int(slot.pk))
         if (slot.due_ms is None or slot.due_ms <= now_ms)
-        and (not slot.max or taken.filter(kind=kind, name=name).count() < slot.max)
+        and (not slot.max or taken.filter(kind=slot.kind, name=slot.name).count() < slot.max)
     ]
 
 

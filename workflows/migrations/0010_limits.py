@@ -52,6 +52,11 @@ class Migration(migrations.Migration):
         migrations.AlterModelOptions(
             "scopevars", {"verbose_name": "variables of scopes", "verbose_name_plural": "variables of scopes"}
         ),
+        migrations.RemoveIndex("slot", "slot_waiting"),
+        migrations.AddIndex(
+            "slot",
+            models.Index(fields=["kind", "name", "id"], name="slot_in_line", condition=models.Q(number__isnull=True)),
+        ),
         migrations.AddIndex("run", models.Index(fields=["started_at"], name="run_by_start")),
         migrations.AddIndex(
             "run",

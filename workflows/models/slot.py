@@ -5,6 +5,7 @@ Of a group with a rate LimitStart remembers when attempts started, as long as th
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -14,6 +15,9 @@ from django.db.models import Q
 from workflows.models.columns import millis_column
 from workflows.models.guard import GuardedManager, GuardedQuerySet, require_ledger_transaction
 from workflows.statuses import SlotKind
+
+#: How many of a line are read at a time.
+LINE_READ = 20
 
 
 class LimitGroup(models.Model):
@@ -81,13 +85,14 @@ class SlotManager(models.Manager.from_queryset(GuardedQuerySet)):  # type: ignor
         """Give free places to those who wait, first come first served.
 
         Each entry names the ``max`` and the rate it accepts; the first one that does not fit keeps the others waiting.
+        Who stands in line for a limit and is held by an operator is passed over, and comes first again once it is not.
         """
         require_ledger_transaction()
         giving = Giving()
         # before the starts are read: a place that is used meanwhile is then counted twice, and never not at all
         held = list(self.filter(kind=kind, name=name, number__isnull=False).values_list("number", "started_ms"))
         taken, pending = {number for number, _ in held}, sum(1 for _, started in held if started is None)
-        for slot in self.filter(kind=kind, name=name, number=None).order_by("id"):
+        for slot in self._line(kind, name):
             if slot.max and len(taken) >= slot.max:
                 break
             if slot.starts is not None and not self._may_start(slot, pending, now_ms):
@@ -100,6 +105,18 @@ class SlotManager(models.Manager.from_queryset(GuardedQuerySet)):  # type: ignor
                 pending += 1
                 giving.given.append(slot)
         return giving
+
+    def in_line(self) -> models.QuerySet[Slot]:
+        """Who waits and would use a place."""
+        waiting: models.QuerySet[Slot] = self.filter(number=None)
+        return waiting.exclude(Q(kind=SlotKind.LIMIT) & ~Q(run__held=""))
+
+    def _line(self, kind: str, name: str) -> Iterator[Slot]:
+        """Those who wait in a group, in order, read a few at a time: a line may be long, and few of it get a place."""
+        last = 0
+        while rows := list(self.in_line().filter(kind=kind, name=name, pk__gt=last).order_by("pk")[:LINE_READ]):
+            yield from rows
+            last = rows[-1].pk
 
     @staticmethod
     def _may_start(slot: Slot, pending: int, now_ms: int) -> bool:
@@ -153,7 +170,7 @@ class Slot(models.Model):
             ),
             models.UniqueConstraint(fields=["run", "kind", "scope"], name="slot_holder_once"),
         ]
-        indexes = [models.Index(fields=["kind", "name"], name="slot_waiting", condition=Q(number__isnull=True))]
+        indexes = [models.Index(fields=["kind", "name", "id"], name="slot_in_line", condition=Q(number__isnull=True))]
 
     def __str__(self) -> str:
         return f"{self.kind} {self.name} #{self.number or 'waiting'}: run {self.run_id}"
