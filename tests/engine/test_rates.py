@@ -203,6 +203,7 @@ def test_a_held_run_is_passed_over_in_line_and_comes_first_again_when_it_goes_on
     assert Slot.objects.get(run_id=fourth.run_id).number is None
 
 
+@pytest.mark.unsound
 def test_a_line_of_many_is_read_no_further_than_it_moves() -> None:
     """MON.10: the sweep and whoever gives a place read the heads of lines."""
     first = begin(rated(max=", max: 1"))
