@@ -88,3 +88,9 @@ def test_codes_that_are_raised_are_in_the_list_of_refusals() -> None:
         match.group(1) for path in SOURCES for match in re.finditer(r"\bRefusal\(\s*\"([^\"]+)\"", path.read_text())
     }
     assert raised - set(REFUSALS) == set()
+
+
+def test_no_test_imports_what_makes_a_process_serve_pages() -> None:
+    """``config.wsgi`` and its like say in the environment what the process is, and every process after it would be so."""
+    serving = re.compile(r"^\s*(from|import) config\.(asgi|gunicorn|wsgi)", re.MULTILINE)
+    assert [str(path) for path in (PROJECT / "tests").rglob("*.py") if serving.search(path.read_text())] == []
