@@ -4,11 +4,11 @@
 set -eu
 
 call() {
-    curl --silent --show-error --header "Authorization: Bearer $WAYPOST_KEY" \
+    curl --silent --show-error --fail-with-body --header "Authorization: Bearer $WAYPOST_KEY" \
         --header "Content-Type: application/json" --data "$2" "$WAYPOST_URL/api/v1/external/$1"
 }
 
-work=$(call reserve "{\"queues\": [\"$1\"], \"worker\": \"$(hostname)\", \"wait\": 20}")
+work=$(call reserve "{\"queues\": [\"$1\"], \"worker\": \"$(hostname)\", \"wait\": 20}") || { printf '%s\n' "$work" >&2; exit 1; }
 if [ -z "$work" ]; then
     echo "There is no work."
     exit 0

@@ -46,6 +46,15 @@ def test_the_program_with_curl_does_one_piece_of_work(live_server: Any) -> None:
     assert output_of(player.run_id)[:2] == ["ok", {"labels": 2}]
 
 
+@pytest.mark.skipif(not (shutil.which("jq") and shutil.which("curl")), reason="it needs curl and jq")
+def test_the_program_with_curl_takes_no_refusal_for_work(live_server: Any) -> None:
+    environment = {**os.environ, "WAYPOST_URL": live_server.url, "WAYPOST_KEY": "wp_unknown"}
+    words = ["sh", "examples/external_worker.sh", "labelling"]
+    done = subprocess.run(words, cwd=PROJECT, env=environment, capture_output=True, text=True, timeout=60, check=False)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert "request.unauthenticated" in done.stderr
+
+
 def test_the_program_in_python_is_short() -> None:
     text = (PROJECT / "examples" / "external_worker.py").read_text(encoding="utf-8")
     lines = [line for line in text.splitlines() if line.strip() and not line.strip().startswith('"""')]

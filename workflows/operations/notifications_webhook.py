@@ -133,7 +133,9 @@ def checked_url(url: str) -> str:
     """An address that webhooks may have. Raises ``input.invalid``."""
     fault = _fault(url)
     if fault:
-        advice = "Such as https://example.com/hooks/waypost."
+        advice = (
+            "Such as https://example.com/hooks/waypost. `WAYPOST_WEBHOOK_NETWORKS` names private networks that may be."
+        )
         raise Refusal("input.invalid", reason=f"The address of a webhook {fault}.", advice=advice)
     return url
 
