@@ -106,3 +106,23 @@ def test_the_account_says_which_groups_somebody_is_in() -> None:
     page = visitor(name="ann", groups=("operator", "leads")).get(reverse("pages:account")).content.decode()
     assert "<bdi>operator</bdi>" in page
     assert "<bdi>leads</bdi>" in page
+
+
+def test_whoever_looks_at_an_address_of_forms_gets_a_page_and_changes_nothing() -> None:
+    response = visitor(name="ann").get("/logout/")
+    assert response.status_code == 405
+    assert response.headers["Allow"] == "POST"
+    assert "only takes what a form sends" in response.content.decode()
+
+
+@pytest.mark.parametrize(
+    ("before", "back"),
+    [
+        ("http://testserver/runs/7/?tab=steps", "/runs/7/%3Ftab%3Dsteps"),
+        ("https://evil.example/runs/7/", "/"),
+        ("", "/"),
+    ],
+)
+def test_a_form_sent_after_the_session_ended_leads_back_to_its_page(before: str, back: str) -> None:
+    response = Client().post("/runs/7/actions/cancel/", {"reason": "late"}, headers={"referer": before})
+    assert response.headers["Location"] == f"{LOGIN}?next={back}"

@@ -18,6 +18,7 @@ from django.http import HttpRequest, HttpResponse, HttpResponseNotAllowed
 from django.http.response import HttpResponseBase
 from django.shortcuts import render, resolve_url
 from django.utils.cache import patch_vary_headers
+from django.utils.http import url_has_allowed_host_and_scheme
 
 from workflows.errors import Refusal
 from workflows.models import Run, Workflow
@@ -70,7 +71,7 @@ def _answer(
     if not is_public and not request.user.is_authenticated:
         return _ask_to_log_in(request)
     if request.method not in methods:
-        return HttpResponseNotAllowed(methods)
+        return _not_this_way(request, methods)
     try:
         if needs is not None:
             _require(request, needs)
@@ -84,6 +85,14 @@ def _answer(
             raise
         logger.warning("%s %s: %s", request.method, request.path, refusal_of_store.message)
         return refused(request, explained(refusal_of_store))
+
+
+def _not_this_way(request: HttpRequest, methods: tuple[str, ...]) -> HttpResponse:
+    """Whoever looks at an address that only takes what a form sends, on a reload or from a bookmark, gets a page."""
+    response = HttpResponseNotAllowed(methods)
+    if request.method == "GET" and not is_fragment(request):
+        response.content = render(request, "form_only.html").content
+    return response
 
 
 def _refuse_nul(request: HttpRequest) -> None:
@@ -129,12 +138,23 @@ def visible_workflow(request: HttpRequest, name: str) -> Workflow:
 
 def _ask_to_log_in(request: HttpRequest) -> HttpResponse:
     if not is_fragment(request):
-        return redirect_to_login(request.get_full_path(), resolve_url("pages:login"))
+        # what a form sent is gone: the page with the form is where to go on
+        back = request.get_full_path() if request.method in GET else _page_before(request)
+        return redirect_to_login(back, resolve_url("pages:login"))
     # a fragment must not be replaced by a whole login page: the page around it goes there
     around = urlsplit(request.headers.get("HX-Current-URL", "")).path or "/"
     response = HttpResponse(status=401)
     response.headers["HX-Redirect"] = redirect_to_login(around, resolve_url("pages:login")).url
     return response
+
+
+def _page_before(request: HttpRequest) -> str:
+    """The page of this site that a form was on, or the first page."""
+    before = request.headers.get("Referer", "")
+    if not url_has_allowed_host_and_scheme(before, {request.get_host()}, require_https=request.is_secure()):
+        return resolve_url("pages:home")
+    found = urlsplit(before)
+    return found.path + (f"?{found.query}" if found.query else "")
 
 
 def _require(request: HttpRequest, needs: str) -> None:
