@@ -92,6 +92,7 @@ def wait_for(run: int, *statuses: str) -> None:
 
 def test_one_command_serves_pages_drives_runs_and_ends_them_all(up: Up) -> None:
     """LEASE.9: told to stop, the workers let a step finish, and nothing is left behind."""
+    up.line(rf"the web server listens on 127\.0\.0\.1:{up.port}; Ctrl-C ends everything")
     up.line(r"web is process")
     assert up.status("/login/") == 200
     run = publish_run(SMALL)

@@ -91,7 +91,7 @@ SCHEDULE_LATE = Metric(
 )
 ATTEMPTS = Metric(
     name="waypost_attempts",
-    help="Attempts that have ended, by the kind of their step.",
+    help="Attempts that workers made and that have ended, by the kind of their step.",
     labels=("kind", "result"),
     is_counter=True,
 )

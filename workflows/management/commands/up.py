@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import importlib.util
+import os
 import sys
 from typing import Any
 
@@ -15,6 +16,8 @@ from workflows.management.base import Command as WaypostCommand
 from workflows.management.process_list import ProcessList, Role
 
 MOST_WORKERS = 32
+#: Where ``config.gunicorn`` listens when nobody says otherwise.
+DEFAULT_BIND = "127.0.0.1:8000"
 
 
 class Command(WaypostCommand):
@@ -31,6 +34,8 @@ class Command(WaypostCommand):
 
     def perform(self, **options: Any) -> int:
         roles = roles_of(workers=options["workers"], bind=options["bind"], has_broker=_has_broker())
+        bind = options["bind"] or os.environ.get("WEB_BIND") or DEFAULT_BIND
+        self.write_now(f"the web server listens on {bind}; Ctrl-C ends everything")
         with ProcessList(roles, self.write_now) as processes:
             has_stayed = processes.keep()
         self.write_now("everything has ended")
