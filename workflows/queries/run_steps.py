@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from django.db.models import Q
+from django.db.models import Max, Q
 
 from workflows.engine.paths import visit_path
-from workflows.models import Run, Scope, Visit
+from workflows.models import Attempt, Run, Scope, Visit
 from workflows.queries.timeline import VisitFacts, visit_state
 from workflows.statuses import ScopeKind, VisitStatus
 
@@ -47,7 +47,7 @@ class StepPage:
 
 
 def step_page(run: Run, *, after: int = 0, step: str = "", show: str = "") -> StepPage:
-    """The visits numbered above ``after``, of one step or in one state if that is asked for. Three queries."""
+    """The visits numbered above ``after``, of one step or in one state if that is asked for. Four queries."""
     rows = Visit.objects.filter(run=run, number__gt=after)
     if step:
         rows = rows.filter(step=step)
@@ -55,9 +55,10 @@ def step_page(run: Run, *, after: int = 0, step: str = "", show: str = "") -> St
     found = list(rows.order_by("number")[: STEP_PAGE + 1])
     has_more, found = len(found) > STEP_PAGE, found[:STEP_PAGE]
     items = item_names(run.pk, {visit.scope for visit in found if visit.scope})
+    tries = _tries(run.pk, [visit.number for visit in found])
     names = Visit.objects.filter(run=run).order_by("step").values_list("step", flat=True).distinct()
     return StepPage(
-        steps=tuple(_step(visit, items.get(visit.scope, "")) for visit in found),
+        steps=tuple(_step(visit, items.get(visit.scope, ""), tries.get(visit.number, 0)) for visit in found),
         after=after,
         next=found[-1].number if has_more else None,
         names=tuple(names),
@@ -71,6 +72,13 @@ def item_names(run_id: int, paths: Iterable[str]) -> dict[str, str]:
         path: f"[{index}]" if key in ("", str(index)) else f"[{index}] {key}"
         for path, index, key in rows.values_list("path", "index", "key")
     }
+
+
+def _tries(run_id: int, visits: list[int]) -> dict[int, int]:
+    """How often each visit was tried: with those that run and those that were interrupted, which the step itself does
+    not count."""
+    rows = Attempt.objects.filter(run=run_id, visit__in=visits)
+    return dict(rows.values("visit").annotate(last=Max("number")).values_list("visit", "last"))
 
 
 def _shown(show: str) -> Q:
@@ -88,7 +96,7 @@ def _shown(show: str) -> Q:
     return Q()
 
 
-def _step(visit: Any, item: str) -> Step:
+def _step(visit: Any, item: str, tries: int) -> Step:
     code = json.loads(visit.error).get("code", "") if visit.error else ""
     facts = VisitFacts(
         number=visit.number,
@@ -109,7 +117,7 @@ def _step(visit: Any, item: str) -> Step:
         state=visit_state(facts),
         outcome=visit.outcome,
         error_code=code,
-        attempts=visit.attempts,
+        attempts=tries,
         started_at=visit.started_at,
         ended_at=visit.ended_at,
         inherited=visit.inherited,
