@@ -162,3 +162,8 @@ def test_a_database_that_does_not_answer_is_told_without_its_address(monkeypatch
     away = Program().get("/health/ready")
     assert refused(away) == (503, "store.unavailable")
     assert "internal" not in away.content.decode()
+
+
+@pytest.mark.parametrize("path", ["/workflows/%00", "/workflows/%00/versions/1", "/workflows/a%00b"])
+def test_a_name_that_no_database_can_hold_is_that_of_no_workflow(admin: Program, path: str) -> None:
+    assert refused(admin.get(path)) == (404, "workflow.not_found")

@@ -69,3 +69,21 @@ def test_who_may_not_changes_nothing() -> None:
         assert viewer.post(f"/schedules/{schedule.pk}/{verb}", body).status_code == 403, verb
     assert viewer.post("/schedules", {"workflow": "demo", "cron": "0 3 * * *"}).status_code == 403
     assert (Schedule.objects.count(), Run.objects.count(), the_schedule().edition) == (1, 0, 1)
+
+
+def test_only_a_key_for_schedules_changes_them() -> None:
+    """A key for other actions makes no schedule either, which would start runs for it."""
+    schedule = hourly()
+    wish = {"workflow": "demo", "cron": "0 3 * * *"}
+    others = program(
+        name="ada", groups=("admin",), scopes=("read", "start", "operate", "answer", "publish", "external")
+    )
+    for path, body in (("", wish), *((f"/{schedule.pk}/{verb}", {}) for verb in ("pause", "resume", "delete"))):
+        refused = others.post(f"/schedules{path}", body)
+        assert (refused.status_code, refused.json()["code"]) == (403, "key.scope"), path
+    refused = others.call("PUT", f"/schedules/{schedule.pk}", {"cron": "0 4 * * *", "edition": 1})
+    assert refused.json()["code"] == "key.scope"
+    assert Schedule.objects.get().edition == 1
+    plans = program(name="bob", groups=("admin",), scopes=("schedules",))
+    assert plans.post("/schedules", wish).status_code == 201
+    assert plans.post(f"/schedules/{schedule.pk}/pause", {}).json()["changed"] is True

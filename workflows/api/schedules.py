@@ -107,7 +107,7 @@ def show_schedule(
     return document(_shown(row) | times | {"fires": [fire.as_json() for fire in fires_of(row, limit=limit)]})
 
 
-@router.post("", auth=Needs("operate"), response={201: ScheduleShown})
+@router.post("", auth=Needs("schedules"), response={201: ScheduleShown})
 def make_schedule(request: HttpRequest, body: NewSchedule) -> Any:
     """Make a schedule of a workflow. Its runs are yours."""
     caller = looker(request, SCHEDULES)
@@ -115,7 +115,7 @@ def make_schedule(request: HttpRequest, body: NewSchedule) -> Any:
     return document(_shown(schedule_of(number, caller.user)), status=201)
 
 
-@router.put("/{schedule}", auth=Needs("operate"), response=ScheduleShown)
+@router.put("/{schedule}", auth=Needs("schedules"), response=ScheduleShown)
 def change_schedule(request: HttpRequest, schedule: ScheduleNumber, body: ChangedSchedule) -> Any:
     """Change what a schedule says, unless it stands in a file. Its runs are yours from then on."""
     caller = _about(request, schedule)
@@ -123,14 +123,14 @@ def change_schedule(request: HttpRequest, schedule: ScheduleNumber, body: Change
     return document(_shown(schedule_of(schedule, caller.user)))
 
 
-@router.post("/{schedule}/pause", auth=Needs("operate"), response=Changed)
+@router.post("/{schedule}/pause", auth=Needs("schedules"), response=Changed)
 def pause_schedule(request: HttpRequest, schedule: ScheduleNumber, body: Because) -> Any:
     """Let no time of it start a run."""
     is_new = operations.pause(schedule, actor=_about(request, schedule).actor, reason=body.reason)
     return {"schedule": schedule, "changed": is_new}
 
 
-@router.post("/{schedule}/resume", auth=Needs("operate"), response=Changed)
+@router.post("/{schedule}/resume", auth=Needs("schedules"), response=Changed)
 def resume_schedule(request: HttpRequest, schedule: ScheduleNumber, body: Because) -> Any:
     """Let it go on with its first time from now on."""
     is_new = operations.resume(schedule, actor=_about(request, schedule).actor, reason=body.reason)
@@ -146,7 +146,7 @@ def run_schedule_now(request: HttpRequest, schedule: ScheduleNumber, body: AtOnc
     return {"schedule": schedule, "run": started.run_id, "created": started.created}
 
 
-@router.post("/{schedule}/delete", auth=Needs("operate"), response=Changed)
+@router.post("/{schedule}/delete", auth=Needs("schedules"), response=Changed)
 def delete_schedule(request: HttpRequest, schedule: ScheduleNumber, body: Because) -> Any:
     """Remove a schedule, unless it stands in a file. Its runs stay."""
     operations.remove(schedule, actor=_about(request, schedule).actor, reason=body.reason)

@@ -17,7 +17,7 @@ import threading
 import time
 from collections.abc import Mapping
 from http import HTTPStatus
-from ipaddress import IPv6Address, ip_address
+from ipaddress import IPv6Address, ip_address, ip_network
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -37,6 +37,11 @@ _PREFIX = "whsec_"
 #: Bytes of a key, as Standard Webhooks has it.
 _KEY_LENGTHS = range(24, 65)
 _HIGHEST_PORT = 65_535
+#: IPv6 networks whose addresses carry one of IPv4, which may be private (NAT64, 6to4, compatible, translated), and the
+#: site-local ones: Python takes them for public.
+_CARRYING = tuple(
+    ip_network(one) for one in ("64:ff9b::/96", "64:ff9b:1::/48", "2002::/16", "::/96", "::ffff:0:0:0/96", "fec0::/10")
+)
 
 
 class UnusableSecret(ValueError):
@@ -126,7 +131,7 @@ def is_permitted(address: str) -> bool:
         found = found.ipv4_mapped
     if any(found in network for network in conf().webhook_networks):
         return True
-    return found.is_global and not found.is_multicast
+    return found.is_global and not found.is_multicast and not any(found in network for network in _CARRYING)
 
 
 def checked_url(url: str) -> str:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from workflows.definitions.compiler import compiled
 from workflows.errors import Refusal
+from workflows.jsonvalue import clean_text
 from workflows.models import Run, Workflow
 from workflows.queries.history import state_at
 from workflows.queries.runs import run_document
@@ -30,10 +31,12 @@ def seen_run(run_id: int, user: AbstractUser | AnonymousUser) -> Run:
 
 def seen_workflow(name: str, user: AbstractUser | AnonymousUser) -> Workflow:
     """The row of a workflow. Raises ``workflow.not_found``, also for what this person may not see."""
-    rows = Workflow.objects.visible_to(user).select_related("current")
-    workflow: Workflow | None = rows.defer("current__document", "current__source").filter(name=name).first()
+    workflow: Workflow | None = None
+    if "\0" not in name:  # PostgreSQL takes no such text, not even to look for it
+        rows = Workflow.objects.visible_to(user).select_related("current")
+        workflow = rows.defer("current__document", "current__source").filter(name=name).first()
     if workflow is None:
-        raise Refusal("workflow.not_found", name=name)
+        raise Refusal("workflow.not_found", name=clean_text(name)[0])
     return workflow
 
 
