@@ -167,3 +167,10 @@ def test_a_database_that_does_not_answer_is_told_without_its_address(monkeypatch
 @pytest.mark.parametrize("path", ["/workflows/%00", "/workflows/%00/versions/1", "/workflows/a%00b"])
 def test_a_name_that_no_database_can_hold_is_that_of_no_workflow(admin: Program, path: str) -> None:
     assert refused(admin.get(path)) == (404, "workflow.not_found")
+
+
+def test_an_answer_is_not_longer_than_what_was_wrong(admin: Program) -> None:
+    store_plan(workflow("  - { id: work, kind: shell, run: x }"), private=False)
+    answer = admin.post("/runs", {"workflow": "demo", "params": {f"p{number}": 1 for number in range(250)}})
+    data = answer.json()["data"]
+    assert (answer.status_code, len(data["problems"]), data["problems_left_out"]) == (422, 100, 150)

@@ -17,8 +17,13 @@ from workflows.errors import Problem, Refusal
 from workflows.jsonvalue import clean_text, item_path, member_path
 
 
+#: Problems that an answer lists; there may be one for each of a million values.
+MOST_PROBLEMS = 100
+
+
 class ProblemBody(Schema):
-    """Why a request was refused. ``data.problems`` says for each value what is wrong with it, where there are some."""
+    """Why a request was refused. ``data.problems`` says for each value what is wrong with it, where there are some: the
+    first hundred, and ``data.problems_left_out`` how many more."""
 
     code: str = Field(description="Stable; the list is in docs/errors.md.")
     message: str
@@ -30,7 +35,9 @@ def problem(request: HttpRequest, refusal: Refusal) -> HttpResponse:
     """A refusal as an answer."""
     data = {name: value for name, value in refusal.data.items() if name != "advice"}
     if refusal.problems:
-        data["problems"] = [one.as_json() for one in refusal.problems]
+        data["problems"] = [one.as_json() for one in refusal.problems[:MOST_PROBLEMS]]
+    if len(refusal.problems) > MOST_PROBLEMS:
+        data["problems_left_out"] = len(refusal.problems) - MOST_PROBLEMS
     body = {"code": refusal.code, "message": refusal.message, "hint": refusal.hint, "data": data}
     response = document(body, status=refusal.http_status)
     if refusal.code == "request.unauthenticated":
