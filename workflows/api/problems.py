@@ -16,7 +16,6 @@ from pydantic import Field
 from workflows.errors import Problem, Refusal
 from workflows.jsonvalue import clean_text, item_path, member_path
 
-
 #: Problems that an answer lists; there may be one for each of a million values.
 MOST_PROBLEMS = 100
 
