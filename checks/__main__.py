@@ -124,7 +124,7 @@ def main(words: Sequence[str]) -> int:
     parser = argparse.ArgumentParser(prog="python -m checks", description=__doc__)
     parser.add_argument("names", nargs="*", metavar="CHECK", help="run only these")
     parser.add_argument("--list", action="store_true", help="name the checks and stop")
-    parser.add_argument("--workers", type=int, default=min(4, 1 + (os.cpu_count() or 2)), help="processes of pytest")
+    parser.add_argument("--workers", type=int, default=min(4, max(2, os.cpu_count() or 2)), help="processes of pytest")
     parser.add_argument(
         "--shares",
         type=int,

@@ -116,7 +116,7 @@ def test_places_are_given_first_come_first_served_over_several_runs() -> None:
 def test_never_more_attempts_than_the_limit_run_at_once(tmp_path: Path) -> None:
     text = mapped(6, max=2)
     runs = [publish_run(text) for _ in range(3)]
-    gauge = Gauge(ok(), hold_s=0.005)
+    gauge = Gauge(ok(), hold_s=0.1)  # longer than it takes to admit the next one
     drive_all(tmp_path, drivers=3, work=gauge, limit_s=60)
     assert gauge.most["work"] == 2
     assert [output_of(run) for run in runs] == [6, 6, 6]
