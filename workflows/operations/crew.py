@@ -34,7 +34,7 @@ logger = logging.getLogger(__name__)
 #: Runs of one tree that are driven at once.
 TREE_DRIVERS = 4
 #: Refusals that say that somebody else was faster, or that there is nothing to do.
-_PASSED_BY = frozenset(
+PASSED_BY = frozenset(
     {"lease.held", "lease.lost", "run.later", "run.parked", "run.terminal", "run.queued", "run.unknown_engine"}
 )
 #: Of these, those that say that another worker takes the same runs.
@@ -245,7 +245,7 @@ class Crew:
                 self._has_met_others |= refusal.code in _TAKEN
                 if refusal.code == "store.contended":
                     time.sleep(AFTER_FAILURE_S)
-                elif refusal.code not in _PASSED_BY:
+                elif refusal.code not in PASSED_BY:
                     logger.error("Run %s: %s", run_id, refusal)
                     self._count_failure(run_id, refusal)
             except Exception as error:

@@ -17,7 +17,7 @@ from collections.abc import Iterator
 
 from workflows.errors import Refusal
 from workflows.ledger.transactions import database_thread
-from workflows.operations.crew import CROWD, STRETCH_VISITS
+from workflows.operations.crew import CROWD, PASSED_BY, STRETCH_VISITS
 from workflows.operations.driving import Worker, standing_of
 from workflows.operations.duties import Duties
 from workflows.operations.picking import Picker, runnable_count
@@ -34,7 +34,8 @@ SWEEP_S = 2.0
 MOST_RUNG = 200
 #: Runs that are tried for one message, when other workers are faster.
 TRIES = 4
-_PASSED_BY = frozenset({"lease.held", "lease.lost", "run.parked", "run.terminal", "run.queued", "run.not_found"})
+#: A message may also name a run that is gone.
+_PASSED_BY = PASSED_BY | {"run.not_found"}
 
 
 class Shared:
