@@ -6,9 +6,8 @@ from django.contrib.auth import get_user_model
 from django.contrib.auth import views as auth_views
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.shortcuts import resolve_url
-from django.utils.http import url_has_allowed_host_and_scheme
 
-from workflows.pages.guard import FORM, POST, page
+from workflows.pages.guard import FORM, POST, is_ours, page
 from workflows.pages.tags import THEMES
 from workflows.queries.sessions import sessions_of
 
@@ -53,5 +52,4 @@ def theme(request: HttpRequest) -> HttpResponse:
 def safe_next(request: HttpRequest) -> str:
     """The address of this site that a form wants to go to next; home for every other one."""
     wanted = request.POST.get("next", "")
-    is_ours = url_has_allowed_host_and_scheme(wanted, allowed_hosts={request.get_host()}, require_https=False)
-    return wanted if is_ours else resolve_url("pages:home")
+    return wanted if is_ours(request, wanted) else resolve_url("pages:home")

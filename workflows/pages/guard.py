@@ -24,6 +24,7 @@ from workflows.errors import Refusal
 from workflows.models import Run, Workflow
 from workflows.operations.access import require, words_of
 from workflows.operations.people import Actor, user_actor
+from workflows.queries.seen import seen_run, seen_workflow
 from workflows.stores.explaining import explained
 from workflows.stores.failures import classify
 
@@ -120,20 +121,17 @@ def actor(request: HttpRequest) -> Actor:
 
 def visible_run(request: HttpRequest, number: int) -> Run:
     """The run of a page with its workflow. Raises ``run.not_found``, also for what this person may not see."""
-    rows = Run.objects.visible_to(request.user).select_related("workflow", "plan")
-    run: Run | None = rows.defer("plan__document", "plan__source").filter(pk=number).first()
-    if run is None:
-        raise Refusal("run.not_found", run=number)
-    return run
+    return seen_run(number, request.user)
 
 
 def visible_workflow(request: HttpRequest, name: str) -> Workflow:
     """The workflow of a page. Raises ``workflow.not_found``, also for what this person may not see."""
-    rows = Workflow.objects.visible_to(request.user).select_related("current")
-    workflow: Workflow | None = rows.defer("current__document", "current__source").filter(name=name).first()
-    if workflow is None:
-        raise Refusal("workflow.not_found", name=name)
-    return workflow
+    return seen_workflow(name, request.user)
+
+
+def is_ours(request: HttpRequest, address: str) -> bool:
+    """Whether an address that came with a request leads to this site."""
+    return url_has_allowed_host_and_scheme(address, allowed_hosts={request.get_host()}, require_https=False)
 
 
 def _ask_to_log_in(request: HttpRequest) -> HttpResponse:
@@ -151,7 +149,7 @@ def _ask_to_log_in(request: HttpRequest) -> HttpResponse:
 def _page_before(request: HttpRequest) -> str:
     """The page of this site that a form was on, or the first page."""
     before = request.headers.get("Referer", "")
-    if not url_has_allowed_host_and_scheme(before, {request.get_host()}, require_https=request.is_secure()):
+    if not is_ours(request, before):
         return resolve_url("pages:home")
     found = urlsplit(before)
     return found.path + (f"?{found.query}" if found.query else "")
