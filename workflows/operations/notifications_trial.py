@@ -13,8 +13,9 @@ from workflows.errors import Refusal
 from workflows.ledger.notifying import Outcome
 from workflows.models import Webhook
 from workflows.operations.notifications_sending import send_email
-from workflows.operations.notifications_webhook import post, shown_url
+from workflows.operations.notifications_webhook import post
 from workflows.statuses import DeliveryStatus
+from workflows.steps.http_address import shown_address
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,7 +54,7 @@ def try_webhook(number: int) -> Tried:
         raise Refusal("webhook.not_found", webhook=number)
     now = timezone.now().isoformat().replace("+00:00", "Z")
     document = {"type": "test", "timestamp": now, "data": {"workflow": webhook.workflow.name}}
-    return _tried(shown_url(webhook.url), post(webhook, message_id=f"msg_{uuid.uuid4().hex}", document=document))
+    return _tried(shown_address(webhook.url), post(webhook, message_id=f"msg_{uuid.uuid4().hex}", document=document))
 
 
 def _tried(to: str, outcome: Outcome) -> Tried:

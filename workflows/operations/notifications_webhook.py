@@ -27,7 +27,7 @@ from workflows.errors import Refusal
 from workflows.ledger.notifying import Outcome
 from workflows.models import Webhook
 from workflows.statuses import DeliveryStatus
-from workflows.steps.http_address import shown_address
+from workflows.steps.http_body import retry_after_ms
 from workflows.steps.http_messages import Answer, Header, NoAnswer, Request
 
 #: How long one request may take in all, in seconds.
@@ -94,8 +94,7 @@ def _judged(answer: Answer) -> Outcome:
         return Outcome(status=DeliveryStatus.DELIVERED, response_code=code)
     if code == HTTPStatus.GONE:
         return Outcome(status=DeliveryStatus.GIVEN_UP, response_code=code, error="The address is gone for good (410).")
-    wait = answer.headers.get("retry-after", "")
-    pause_ms = int(wait) * 1000 if wait.isascii() and wait.isdigit() and len(wait) < 8 else 0
+    pause_ms = retry_after_ms(answer.headers.get("retry-after"), answer.headers.get("date")) or 0
     return Outcome(
         status=DeliveryStatus.WAITING, response_code=code, due_ms=pause_ms, error=f"The answer was {code}, not 2xx."
     )
@@ -165,8 +164,3 @@ def _fault(url: str) -> str:
         return "" if is_permitted(host) else "must not be an address of a private network"
     except ValueError:
         return ""  # a name: its network address is looked at when something is sent
-
-
-def shown_url(url: str) -> str:
-    """An address as pages and logs show it: without its query, which may hold what nobody should read."""
-    return shown_address(url)

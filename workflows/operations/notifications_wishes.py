@@ -15,9 +15,10 @@ from workflows.models import Delivery, Webhook, Workflow
 from workflows.models.event import TOLD_TYPES
 from workflows.operations.access import require
 from workflows.operations.notifications_audience import Preference
-from workflows.operations.notifications_webhook import checked_url, shown_url
+from workflows.operations.notifications_webhook import checked_url
 from workflows.operations.people import Actor
 from workflows.statuses import About
+from workflows.steps.http_address import shown_address
 
 MANAGE, REPLAY = "manage_webhook", "replay_delivery"
 #: Workflows that one person chooses, and webhooks of a workflow, at most.
@@ -70,7 +71,7 @@ def add_webhook(workflow: str, *, url: str, secret: str, kinds: Sequence[str], a
         url=checked_url(url),
         secret=secret,
         kinds=sorted(set(kinds)),
-        shown=shown_url(url),
+        shown=shown_address(url),
         actor=actor.recorded,
         now=timezone.now(),
     )
