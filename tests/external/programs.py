@@ -10,7 +10,7 @@ from tests.support.plans import publish_run, workflow
 from tests.support.players import Player
 from workflows.errors import Failure
 from workflows.jsonvalue import store
-from workflows.ledger.external import Brought, Finished, Reservation, finish, hash_of, renew, reserve
+from workflows.ledger.external import Brought, Finished, Reservation, finish, hash_of, lapse, renew, reserve
 from workflows.models import ExternalOffer
 from workflows.statuses import OfferStatus
 
@@ -76,3 +76,15 @@ class Program:
         return finish(
             token_hash=hash_of(self.token), brought=brought, recorded="ann (key robots)", now=datetime.now(UTC)
         )
+
+
+def taken_over() -> tuple[Player, Program, Program]:
+    """A run whose work a first program did not renew, so that a second one has it; what the first brings is late."""
+    player, first, second = offered(), Program("a"), Program("b")
+    offer = open_offer(player)
+    first.reserve(offer)
+    offer.refresh_from_db()
+    lapse(offer_id=offer.pk, now=datetime.now(UTC), now_ms=offer.lease_until_ms)
+    second.reserve(open_offer(player))
+    first.finish("late")
+    return player, first, second

@@ -8,11 +8,10 @@ from typing import Any
 
 import pytest
 
-from tests.external.programs import Program, offered, open_offer
+from tests.external.programs import Program, offered, open_offer, taken_over
 from tests.support.forks import digest_of, fork_at
 from tests.support.players import Player, output_of
 from tests.support.rows import assert_sound
-from workflows.ledger.external import lapse
 from workflows.ledger.inspection import inspect_run
 from workflows.ledger.past import Past
 from workflows.ledger.transactions import ledger_transaction
@@ -84,13 +83,7 @@ def exported(run_id: int) -> Any:
 
 def finished() -> Player:
     """A run whose work was done by the second program that had it."""
-    player, first, second = offered(), Program("a"), Program("b")
-    offer = open_offer(player)
-    first.reserve(offer)
-    offer.refresh_from_db()
-    lapse(offer_id=offer.pk, now=datetime.now(UTC), now_ms=offer.lease_until_ms)
-    second.reserve(open_offer(player))
-    first.finish("late")
+    player, _, second = taken_over()
     second.finish("in time")
     player.again()
     return player

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import json
-from datetime import UTC, datetime
+from datetime import datetime
 
 import pytest
 
 from tests.commands.support import manage
-from tests.external.programs import Program, offered, open_offer
+from tests.external.programs import Program, offered, open_offer, taken_over
 from tests.pages.visitors import LOOK, visitor
 from workflows.clock import moment
-from workflows.ledger.external import lapse
 from workflows.models import ExternalOffer
 from workflows.queries.external import offers_of, queues_of
 from workflows.queries.why_rows import why_run
@@ -56,13 +55,7 @@ def test_the_page_of_a_step_shows_its_offers_and_text_of_programs_stays_text() -
 
 def test_the_page_tells_what_came_too_late() -> None:
     """EXT.5"""
-    player, first, second = offered(), Program("a"), Program("b")
-    offer = open_offer(player)
-    first.reserve(offer)
-    offer.refresh_from_db()
-    lapse(offer_id=offer.pk, now=datetime.now(UTC), now_ms=offer.lease_until_ms)
-    second.reserve(open_offer(player))
-    first.finish("late")
+    player, _, _ = taken_over()
     assert [(one.number, one.status, one.late_outcome) for one in offers_of(player.run_id, 1)] == [
         (2, "reserved", ""),
         (1, "lapsed", "ok"),

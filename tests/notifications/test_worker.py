@@ -32,6 +32,7 @@ def test_two_workers_tell_everything_once(mailbox: Mailbox, hooks: Server, proce
         mailbox.arrived.clear()
         assert len(mailbox.messages) == 2 or mailbox.arrived.wait(60)
     for worker in workers:
+        assert "drives" in worker.stdout.readline()  # before that a signal would end it at once
         worker.terminate()
         assert worker.wait(timeout=60) == 0
     subjects = sorted(message["Subject"] for message in mailbox.messages)
